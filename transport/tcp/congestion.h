@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The congestion window of a connection: what its algorithm (congestion_control.h) makes of it, PRR
-// during fast recovery, and taking a reduction back when it proved spurious (RFC 4015). Knows bytes
-// and time, not segments on the wire. Owned by a Sender.
+// The congestion window of a connection: the result of its algorithm (congestion_control.h), PRR
+// during fast recovery, and undoing a reduction that proved spurious (RFC 4015). Knows bytes and
+// time, not segments on the wire. Owned by a Sender.
 //
-// The window is not reset after idle time (RFC 5681 section 4.1 would): training is bursts between
-// computing, and pacing spreads the first of each.
+// The window is not reset after idle time (RFC 5681 section 4.1 would): training sends bursts
+// between computing, and pacing spreads the start of each.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace ztcp::tcp {
 class Congestion {
  public:
   Congestion() = default;
-  Congestion(const Congestion&) = delete;  // The algorithm lies inside.
+  Congestion(const Congestion&) = delete;  // The algorithm is a member.
   Congestion& operator=(const Congestion&) = delete;
 
   void begin(MakeCongestionControl make, std::uint32_t mss_bytes, std::uint32_t initial_segments,
@@ -32,7 +32,7 @@ class Congestion {
   bool in_slow_start() const { return window_.in_slow_start(); }
   std::uint32_t pacing_percent() const { return algorithm_->pacing_percent(window_); }
 
-  // Nothing was in flight, and sending begins again.
+  // Sending resumes after nothing was in flight.
   void on_restart(TimePoint now) { resumed_ = now; }
 
   // An ACK outside fast recovery; `ack.resumed` is filled in here.
@@ -51,23 +51,23 @@ class Congestion {
   void on_recovery_sent(std::uint32_t bytes) { prr_.on_sent(bytes); }
   void leave_recovery() { window_.cwnd_bytes = window_.ssthresh_bytes; }
 
-  // RFC 5681 section 3.1, equation (4): the losses of one window of data move ssthresh once, and
-  // `first` says that nothing has done so yet. One segment may leave beside the `flight_bytes` that
-  // are not yet overdue (RFC 8985 section 6.3).
+  // RFC 5681 section 3.1, equation (4): the losses of one window of data reduce ssthresh once, and
+  // `first` says that they have not yet done so. One segment may be sent beside the `flight_bytes`
+  // that are not yet overdue (RFC 8985 section 6.3).
   void on_timeout(bool first, SeqNum snd_nxt, std::uint32_t flight_bytes);
 
   // A loss that needed no recovery: the tail loss probe repaired it (RFC 8985 section 7.4.2).
   void on_repaired_loss();
 
-  // RFC 4015 section 3.2: as if the latest enter_recovery() or first on_timeout() had not been.
+  // RFC 4015 section 3.2: undoes the latest enter_recovery() or first on_timeout().
   void undo();
-  // The loss that recovery repairs has proved real: undo() goes back to its end.
+  // The loss that recovery repairs was real: undo() must not go back before its end.
   void keep_reduction() {
     leave_recovery();
     save();
   }
 
-  // The path takes less per packet: the window keeps its bytes.
+  // The path's packets became smaller: the window keeps its size in bytes.
   void set_mss(std::uint32_t mss_bytes) { window_.mss_bytes = mss_bytes; }
 
  private:

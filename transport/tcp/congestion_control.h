@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The seam between a connection and the algorithm that says how fast it may send. The algorithm
-// hears what happens and answers with a window; all else of RFC 5681 (what is lost, when to repeat,
-// PRR during fast recovery, taking a window back) is the Sender's and Congestion's, for each
-// algorithm alike.
+// The seam between a connection and its congestion control algorithm. The algorithm is told events
+// and answers with a window; the rest of RFC 5681 (detecting losses, retransmission, PRR during
+// fast recovery, undoing a reduction) is the same for every algorithm and lies in Sender and
+// Congestion.
 //
-// One object per connection, made in a place of the connection's own: no allocation, nothing to
-// destroy. Nothing of it is called per packet: on_ack() once per ACK, of which peers of ours send
-// one per burst.
+// One object per connection, constructed inside the connection: no allocation, and trivially
+// destructible. Nothing is called per packet: on_ack() is called once per ACK, and our peers send
+// one ACK per burst.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ namespace ztcp::tcp {
 
 class CongestionControl {
  public:
-  // The answer, which Congestion keeps.
+  // The algorithm's output, stored by Congestion.
   struct Window {
     static constexpr std::uint32_t kMaxBytes = 1U << 30;
     std::uint32_t mss_bytes = 0;
@@ -33,32 +33,32 @@ class CongestionControl {
     bool in_slow_start() const { return cwnd_bytes < ssthresh_bytes; }
   };
 
-  // snd.una has moved, and no loss is being repaired by fast recovery.
+  // snd.una has moved, and fast recovery is not under way.
   struct Ack {
     SeqNum ack;
     SeqNum snd_nxt;
     std::uint32_t acked_bytes = 0;
-    bool window_limited = false;  // The window held data back since the last ACK; else the user was
-                                  // the limit, or the peer's window.
-    Duration rtt_sample{};        // Zero: this ACK gave none.
+    bool window_limited = false;  // The window has held back data since the last ACK; else the
+                                  // user's data or the peer's window was the limit.
+    Duration rtt_sample{};        // Zero: this ACK gave no sample.
     Duration srtt{};
-    TimePoint resumed{};  // When sending last began with nothing in flight: an idle time ended.
+    TimePoint resumed{};  // When sending last resumed with nothing in flight, after idle time.
   };
   virtual void on_ack(TimePoint now, const Ack& ack, Window& window) = 0;
 
-  // The losses of one window of data, however they were found: once. Returns ssthresh.
+  // Called once for the losses of one window of data, however they were detected. Returns ssthresh.
   virtual std::uint32_t on_loss(const Window& window) = 0;
-  // The retransmission timer fired, perhaps again and again; on_loss() came before if the loss had
-  // not been told. The window is Congestion's until the next ACK: a segment or so.
+  // The retransmission timer fired, perhaps repeatedly; on_loss() came before, unless the loss had
+  // already been reported. Congestion sets the window, to about a segment, until the next ACK.
   virtual void on_timeout(SeqNum snd_nxt) = 0;
 
   // RFC 4015: undo() goes back to the latest save(), as if no on_loss() and on_timeout() had been.
-  // The window itself is Congestion's to restore.
+  // Congestion restores the window itself.
   virtual void save() = 0;
   virtual void undo() = 0;
 
-  // What a window may be sent at, in percent of one per round trip. Asked once per round trip, or
-  // when the window fell. These are Linux's.
+  // Sending rate, in percent of one window per round trip. Read once per round trip, or when the
+  // window fell. The values are Linux's.
   virtual std::uint32_t pacing_percent(const Window& window) const {
     return window.in_slow_start() ? 200 : 125;
   }
@@ -71,8 +71,8 @@ class CongestionControl {
   ~CongestionControl() = default;
 };
 
-// How a Stack is told which one: makes one for a connection whose first byte has the number
-// `first`.
+// Constructs the algorithm for a connection whose first byte has the number `first`; a Stack is
+// configured with one of these functions.
 using MakeCongestionControl = CongestionControl& (*)(CongestionControl::Storage& storage,
                                                      SeqNum first);
 

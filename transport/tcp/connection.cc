@@ -46,7 +46,7 @@ Connection::Connection(StackContext& context, std::uint32_t index, const Sender:
 
 void Connection::set_state(State state) {
   unlink();
-  // After a simultaneous open it has a user, and does not give way.
+  // After a simultaneous open the connection has a user, so it does not count as half-open.
   const auto is_half_open = [&](State s) { return s == State::kSynReceived && !active_; };
   if (is_half_open(state)) context_.half_open.push_back(*this);
   if (is_half_open(state_)) --context_.half_open_count;
@@ -79,7 +79,7 @@ void Connection::close() {
   events_ = nullptr;
   if (state_ == State::kSynSent)
     end();
-  else if (state_ == State::kSynReceived)  // Both opened: the peer may think us established.
+  else if (state_ == State::kSynReceived)  // Simultaneous open: the peer may have established it.
     abort();
   else
     finish();
@@ -110,7 +110,7 @@ void Connection::end() {
 void Connection::fail(TimePoint now, Errc code, const char* where) {
   if (state_ == State::kClosed) return;
   StreamEvents* events = std::exchange(events_, nullptr);
-  // Nobody misses what its user has closed.
+  // A connection whose user has closed it does not count as failed.
   if (events != nullptr) {
     ++context_.counters.connections_failed;
     context_.health_at_end = health();
@@ -123,7 +123,7 @@ void Connection::on_neighbour(MacAddress mac) {
   const bool moved = mac_known_ && mac != mac_;
   mac_ = mac;
   mac_known_ = true;
-  // Before that there is no template but the SYN's own, and what of it went elsewhere is lost.
+  // Before that only the SYN has headers, and frames already sent to the old address are lost.
   if (is_known_to_peer()) header_.set_destination(mac);
   if (moved && !is_synchronized() && syn_sent_ != TimePoint::min()) syn_due_ = true;
   if (state_ != State::kClosed) wake();
@@ -137,7 +137,7 @@ void Connection::on_unreachable(TimePoint now, SeqNum quoted, const char* reason
     unreachable_ = reason;
     unreachable_at_ = now;
   } else if (active_) {
-    fail(now, Errc::kNoRoute, reason);  // It is not the peer's TCP that says so.
+    fail(now, Errc::kNoRoute, reason);  // A router or host reported it, not the peer's TCP.
   } else {
     drop();
   }
@@ -150,7 +150,7 @@ ConnectionStatistics Connection::statistics() const {
   out.remote = remote_;
   out.opened = opened_;
   out.heard = heard_;
-  if (!is_synchronized()) return out;  // The halves have begun with nothing yet.
+  if (!is_synchronized()) return out;  // Sender and Receiver have not begun.
   sender_.fill(out);
   receiver_.fill(out);
   out.full_mss_bytes = full_mss_bytes_;
@@ -195,7 +195,7 @@ bool Connection::is_unfinished() const {
 
 bool Connection::may_be_replaced_by(const wire::TcpHeader& syn) const {
   if (state_ != State::kTimeWait) return false;
-  // RFC 6191: a newer timestamp proves a newer connection; else a higher number does.
+  // RFC 6191: a newer timestamp proves a newer connection; else a higher sequence number does.
   if (receiver_.timestamps() && syn.options.timestamps)
     return timestamp_before(receiver_.ts_recent(), syn.options.timestamps->value) ||
            (receiver_.ts_recent() == syn.options.timestamps->value &&

@@ -2,12 +2,12 @@
 // Copyright the ztcp authors
 //
 // One TCP connection: the state machine of RFC 9293 section 3.3.2 between a Sender and a Receiver,
-// and the Stream its user sees. A slot of its Stack, used again and again; it never sends, but
-// fills in frames when collect() asks.
+// and the Stream its user sees. A slot of its Stack, reused; it never sends by itself, but fills in
+// frames when collect() asks.
 //
 // connection.cc: life and the user's calls; connection_handshake.cc: until it is established;
 // connection_input.cc: segments, in the order of section 3.10.7; connection_output.cc: frames;
-// connection_timers.cc: deadlines; connection_path.cc: what packets the path takes.
+// connection_timers.cc: deadlines; connection_path.cc: packet sizes that the path carries.
 #pragma once
 
 #include <cstddef>
@@ -29,11 +29,11 @@ namespace ztcp::tcp {
 
 class Connection final : public Stream, public ListHook<> {
  public:
-  // Smaller segments are believed from nobody: they only make work (RFC 9293's 536, less what
-  // tunnels may take).
+  // Smaller values from a peer or router are ignored: they only cause load (RFC 9293's 536, less
+  // the headers of tunnels).
   static constexpr std::uint16_t kLeastMssBytes = 256;
 
-  // LISTEN is the Stack's, which makes a connection of each SYN.
+  // LISTEN belongs to the Stack, which makes a connection of each SYN.
   enum class State : std::uint8_t {
     kClosed,
     kSynSent,
@@ -54,7 +54,7 @@ class Connection final : public Stream, public ListHook<> {
   // --- Beginnings: the slot is closed. The caller has entered the key into the demux.
   void open_active(TimePoint now, std::uint16_t local_port, Endpoint remote, IpAddress next_hop,
                    StreamEvents& events);
-  // `beyond`: where our numbers of an earlier connection of this name ended.
+  // `beyond`: the last sequence number of our side of an earlier connection with the same key.
   void open_passive(TimePoint now, const wire::ParsedFrame& syn, IpAddress next_hop,
                     std::optional<SeqNum> beyond);
 
@@ -70,24 +70,24 @@ class Connection final : public Stream, public ListHook<> {
 
   // --- The loop
   void on_segment(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed);
-  // After the last segment of a burst, or a timer: tells the user once what was ACKed.
+  // After the last segment of a burst, or a timer: reports acknowledged bytes to the user once.
   void end_turn(TimePoint now);
-  // Fills frames; sets `more` when it stopped for want of room.
+  // Fills frames; sets `more` when it stopped because `out` is full.
   std::size_t collect(TimePoint now, std::span<TxFrame> out, bool& more);
   void on_timer(TimePoint now);
 
-  // Makes the peer answer now, if it lives.
+  // Sends a keepalive now, which the peer answers if it lives.
   void probe();
   // When the last acceptable segment came.
   TimePoint heard() const { return heard_; }
 
-  // --- The neighbourhood
+  // --- Neighbour, failures and ICMP
   void on_neighbour(MacAddress mac);
   void fail(TimePoint now, Errc code, const char* where);
   // RFC 1191, with the checks of RFC 5927: `quoted` is in flight.
   void on_fragmentation_needed(TimePoint now, SeqNum quoted, std::uint32_t mtu_bytes);
-  // Any other ICMP error. A hard one ends what is not established (RFC 9293 SHLD-26, RFC 5927
-  // section 4); all others are the reason given should nobody answer in the end (SHLD-25).
+  // Any other ICMP error. A hard one ends a connection that is not established (RFC 9293 SHLD-26,
+  // RFC 5927 section 4); any other becomes the reason for a later timeout (SHLD-25).
   void on_unreachable(TimePoint now, SeqNum quoted, const char* reason, bool hard);
 
   State state() const { return state_; }
@@ -102,10 +102,10 @@ class Connection final : public Stream, public ListHook<> {
 
   // Whether a SYN may take this connection's place (RFC 9293 section 3.10.7.4, TIME-WAIT).
   bool may_be_replaced_by(const wire::TcpHeader& syn) const;
-  // Ends it without a word to anybody: TIME-WAIT or half-open, and the slot is needed.
+  // Ends it without telling peer or user: it is in TIME-WAIT or half-open, and the slot is needed.
   void drop();
-  // It has ended and its RST has not left. The slot is used again after that: however many
-  // connections end at once, each peer hears of it.
+  // The connection has ended, but its RST has not been sent. The slot is reused after that, so
+  // every peer gets its RST, however many connections end at once.
   bool is_reset_due() const { return reset_due_; }
   void write_reset(TimePoint now, TxFrame& frame);
 
@@ -114,7 +114,7 @@ class Connection final : public Stream, public ListHook<> {
   void set_state(State state);
   bool is_writable() const { return state_ == State::kEstablished || state_ == State::kCloseWait; }
   bool is_synchronized() const { return state_ >= State::kEstablished; }
-  // It may hold a connection: it was sent more than a SYN.
+  // The peer may hold a connection: more than a SYN was sent to it.
   bool is_known_to_peer() const { return state_ >= State::kSynReceived; }
   void begin(TimePoint now, std::uint16_t local_port, Endpoint remote, IpAddress next_hop);
   void end();
@@ -141,7 +141,7 @@ class Connection final : public Stream, public ListHook<> {
   bool check_reset(TimePoint now, const wire::ParsedFrame& parsed);
   bool check_syn(TimePoint now, const wire::ParsedFrame& parsed);
   bool check_ack(TimePoint now, const wire::ParsedFrame& parsed);
-  // `seq` is the first byte's number: the segment's, but for a SYN's.
+  // `seq` is the first byte's number: for a SYN that is one more than the segment's.
   bool process_payload(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed, SeqNum seq);
   bool refuse_payload(SeqNum seq, std::uint32_t length, bool has_fin);
   void process_fin(TimePoint now, const wire::ParsedFrame& parsed, SeqNum seq);
@@ -173,7 +173,7 @@ class Connection final : public Stream, public ListHook<> {
   std::uint32_t header_bytes() const;
   std::uint32_t next_smaller_mss() const;
   void report_path(std::uint32_t before_bytes, std::uint32_t mss_bytes, PathMtuChange::Cause cause);
-  // Data of the size in question was delivered.
+  // Data of the suspected size was delivered.
   bool is_path_proven() const {
     if (path_.cause() == PathProbe::Cause::kConnect) return sender_.full_size_delivered();
     return path_.cause() == PathProbe::Cause::kTimeouts && sender_.progress() > path_.started();
@@ -200,11 +200,11 @@ class Connection final : public Stream, public ListHook<> {
   std::uint8_t peer_window_shift_ = 0;
   bool syn_due_ = false;
   bool keepalive_due_ = false;
-  SeqNum wl1_;  // SND.WL1 and SND.WL2: the segment that the window was taken from.
+  SeqNum wl1_;  // SND.WL1 and SND.WL2: the segment that the last window update came from.
   SeqNum wl2_;
   std::uint64_t acked_reported_ = 0;
-  TimePoint heard_{};  // The last acceptable segment.
-  TimePoint spoke_{};  // When the peer was last sent a segment whose timestamp it keeps.
+  TimePoint heard_{};  // When the last acceptable segment came.
+  TimePoint spoke_{};  // When a segment whose timestamp the peer keeps was last sent.
   TimestampClock clock_;
   Receiver receiver_;
   Sender sender_;
@@ -221,25 +221,25 @@ class Connection final : public Stream, public ListHook<> {
   bool payload_lost_ = false;  // Bytes came after close().
   bool peer_scales_ = false;   // The peer's SYN had a window scale.
   PathProbe path_;
-  std::uint32_t full_mss_bytes_ = 0;  // What the handshake, or a router, allows.
-  TimePoint raise_at_ = kNever;       // When to ask whether the full size fits again.
-  std::uint32_t cut_from_bytes_ = 0;  // MSS before a cut that is not confirmed; 0: none is.
-  TimePoint cut_at_{};                // When it was cut last.
-  bool path_told_ = false;            // The owner knows that the path takes less.
-  TimePoint suspected_{};             // The first of the timeouts in a row; zero: none.
+  std::uint32_t full_mss_bytes_ = 0;  // MSS that the handshake, or a router, allows.
+  TimePoint raise_at_ = kNever;       // When to probe the full size again.
+  std::uint32_t cut_from_bytes_ = 0;  // MSS before an unconfirmed cut; 0: no such cut.
+  TimePoint cut_at_{};                // When the MSS was last cut.
+  bool path_told_ = false;            // The owner was told that the path carries less.
+  TimePoint suspected_{};             // Time of the first of the timeouts in a row; zero: none.
   TimePoint small_answered_{};        // While suspected: the last ACK without payload.
-  bool ask_by_byte_ = false;          // The keepalive that is due carries one old byte.
-  SeqNum asked_end_;                  // Behind that byte, when it was sent last.
+  bool ask_by_byte_ = false;          // The due keepalive carries one old byte.
+  SeqNum asked_end_;                  // Sequence number after that byte, when it was last sent.
   TimePoint opened_{};
   TimePoint state_deadline_ = kNever;  // SYN retransmission, after close(), TIME-WAIT.
   Duration syn_timeout_{};
   TimePoint syn_sent_ = TimePoint::min();
   bool syn_retransmitted_ = false;
-  int ports_tried_ = 0;  // Of which the answers came to another queue than ours.
+  int ports_tried_ = 0;  // Ports whose answers came to another queue than ours.
   int keepalives_ = 0;   // Unanswered in a row.
   TimePoint keepalive_sent_{};
-  TimePoint challenged_{};             // When answer_sparingly() last did.
-  const char* unreachable_ = nullptr;  // Why, as ICMP said last.
+  TimePoint challenged_{};             // When answer_sparingly() last answered.
+  const char* unreachable_ = nullptr;  // Reason in the last ICMP error.
   TimePoint unreachable_at_{};
   bool reset_due_ = false;
   SeqNum reset_seq_;

@@ -16,7 +16,7 @@ void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
   events_ = nullptr;
   timestamps_ = sack_ = mac_known_ = syn_due_ = keepalive_due_ = active_ = reset_due_ = false;
   peer_window_shift_ = 0;
-  peer_mss_bytes_ = 536;  // RFC 9293 section 3.7.1: a peer that names none.
+  peer_mss_bytes_ = 536;  // RFC 9293 section 3.7.1: the default without the option.
   acked_reported_ = 0;
   keepalives_ = 0;
   challenged_ = TimePoint::min();
@@ -38,7 +38,7 @@ void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
   if (const auto mac = context_.neighbours.find(index_)) on_neighbour(*mac);
 }
 
-// For the SYN from this port to that place, which was not sent yet.
+// For a SYN from local_port_ to remote_ that has not been sent yet.
 void Connection::choose_numbers(TimePoint now) {
   const Endpoint local = context_.local(local_port_);
   iss_ = context_.unguessable.initial_sequence(now, local, remote_);
@@ -55,7 +55,7 @@ void Connection::open_active(TimePoint now, std::uint16_t local_port, Endpoint r
   active_ = true;
   set_state(State::kSynSent);
   syn_due_ = true;
-  // Until the neighbour answers there is nothing to repeat; the connect timeout runs all the same.
+  // Until the neighbour answers there is no SYN to repeat; the connect timeout runs all the same.
   state_deadline_ = now + context_.config.tcp.connect_timeout;
   if (!mac_known_) context_.neighbours.resolve(now, index_);
   wake();
@@ -65,13 +65,13 @@ void Connection::open_active(TimePoint now, std::uint16_t local_port, Endpoint r
 void Connection::open_passive(TimePoint now, const wire::ParsedFrame& syn, IpAddress next_hop,
                               std::optional<SeqNum> beyond) {
   begin(now, syn.tcp.destination_port, {syn.ip.source, syn.tcp.source_port}, next_hop);
-  // Where the SYN came from is proof of nothing; but that is who is answered while nobody is
-  // proven, and reason to ask again when somebody else is.
+  // The SYN's source MAC proves nothing, but it is the only address to answer while the neighbour
+  // is unresolved. If it differs from the resolved one, the neighbour is confirmed again.
   if (!mac_known_)
     on_neighbour(syn.ethernet.source);
   else if (mac_ != syn.ethernet.source)
     context_.neighbours.confirm(now, index_);
-  // RFC 6528's clock takes 4 us a number; a connection may have been faster.
+  // RFC 6528's clock takes 4 us for each number; the earlier connection may have been faster.
   if (beyond && !iss_.after(*beyond)) iss_ = *beyond + 1 + (iss_.raw() & 0xffff);
   state_deadline_ = now + syn_timeout_;
   take_syn(now, syn.tcp);
@@ -79,8 +79,8 @@ void Connection::open_passive(TimePoint now, const wire::ParsedFrame& syn, IpAdd
   schedule();
 }
 
-// The NIC puts what the peer says to this port into another queue than ours. False: no other port
-// is worth a try, and the connection goes on by what the other queue hands over.
+// RSS delivers the peer's segments for this port to another queue than ours. False: no other port
+// is worth a try, and the other queue hands the segments over.
 bool Connection::try_next_port(TimePoint now, const wire::TcpHeader& syn_ack) {
   if (!context_.ports.may_try_another(++ports_tried_)) return false;
   const auto port = context_.choose_port(remote_, ports_tried_);
@@ -102,15 +102,15 @@ bool Connection::try_next_port(TimePoint now, const wire::TcpHeader& syn_ack) {
   return true;
 }
 
-// What the peer offers, in its SYN or SYN-ACK.
+// Takes the options that the peer offers in its SYN or SYN-ACK.
 void Connection::take_syn(TimePoint now, const wire::TcpHeader& syn) {
   const wire::TcpOptions& options = syn.options;
   irs_ = SeqNum(syn.sequence);
   timestamps_ = options.timestamps.has_value();
   sack_ = options.sack_permitted;
   peer_mss_bytes_ = options.mss_bytes.value_or(peer_mss_bytes_);
-  // RFC 7323 section 2.2: a window is scaled only if both sides say so, and a SYN's never is: until
-  // an ACK says more this is all that was offered.
+  // RFC 7323 section 2.2: a window is scaled only if both sides offer it, and a SYN's own window
+  // never is: until a later segment opens it, at most 65535 bytes are offered.
   peer_scales_ = options.window_scale.has_value();
   peer_window_shift_ = options.window_scale.value_or(0);
   Receiver::Window window = agreed_window();
@@ -138,9 +138,10 @@ Receiver::Window Connection::agreed_window() const {
   return window;
 }
 
-// Both SYNs are known: what was offered becomes what is agreed.
+// Both SYNs are known: the offered options become the agreed ones.
 void Connection::establish(TimePoint now, const wire::TcpHeader& tcp) {
-  // RFC 6691: options come out of the MSS. A peer below RFC 9293's least is not believed.
+  // RFC 6691: options reduce the payload below the MSS. An MSS below kLeastMssBytes is raised to
+  // it.
   const std::uint32_t option_bytes = timestamps_ ? wire::kTimestampOptionBytes : 0;
   const std::uint32_t mss = std::min<std::uint32_t>(
       std::max<std::uint16_t>(peer_mss_bytes_, kLeastMssBytes), context_.mss_bytes());
@@ -166,7 +167,7 @@ void Connection::establish(TimePoint now, const wire::TcpHeader& tcp) {
   if (sack_) path_.begin(now, PathProbe::Cause::kConnect);
 }
 
-// False: the user ended it at once.
+// False: the user closed it in on_open().
 bool Connection::report_open(TimePoint now) {
   ++context_.counters.connections_opened;
   if (events_ != nullptr) events_->on_open(now, *this);
@@ -180,7 +181,7 @@ void Connection::on_segment_in_syn_sent(TimePoint now, RxFrame& frame,
   const bool has_ack = tcp.flags.has(wire::kAck);
   const bool ack_good = has_ack && SeqNum(tcp.acknowledgment) == iss_ + 1;
   if (has_ack && !ack_good) {
-    // While nobody knows where the peer is no SYN has left, and nobody there who could answer it.
+    // Before the peer's MAC is known no SYN was sent, so there is no address to send the reset to.
     if (!tcp.flags.has(wire::kRst) && mac_known_)
       context_.send_reset({.to = mac_,
                            .remote = remote_,
@@ -202,18 +203,18 @@ void Connection::on_segment_in_syn_sent(TimePoint now, RxFrame& frame,
   }
 
   take_syn(now, tcp);
-  if (!has_ack) {  // Both open towards each other (section 3.5, MUST-10).
+  if (!has_ack) {  // Simultaneous open (section 3.5, MUST-10).
     enter_syn_received();
     return;
   }
   establish(now, tcp);
   receiver_.request_ack();
   if (!report_open(now)) return;
-  // Whatever came with the SYN stands behind it.
+  // Payload in the SYN-ACK begins one number later.
   if (process_payload(now, frame, parsed, irs_ + 1)) process_fin(now, parsed, irs_ + 1);
 }
 
-// In SYN-RECEIVED: the peer's SYN once more, or, where both opened, its SYN-ACK.
+// In SYN-RECEIVED: the peer's SYN again or, after a simultaneous open, its SYN-ACK.
 void Connection::on_syn_again(TimePoint now, const wire::ParsedFrame& parsed) {
   const wire::TcpHeader& tcp = parsed.tcp;
   if (!tcp.flags.has(wire::kAck)) {  // Our SYN-ACK got lost.
@@ -227,7 +228,7 @@ void Connection::on_syn_again(TimePoint now, const wire::ParsedFrame& parsed) {
   }
 }
 
-// SYN-RECEIVED ends: the peer has our SYN.
+// SYN-RECEIVED ends: the peer has acknowledged our SYN.
 bool Connection::on_syn_acked(TimePoint now, const wire::ParsedFrame& parsed) {
   establish(now, parsed.tcp);
   if (!context_.neighbours.find(index_)) context_.neighbours.confirm(now, index_);
@@ -237,7 +238,7 @@ bool Connection::on_syn_acked(TimePoint now, const wire::ParsedFrame& parsed) {
   return active_ ? report_open(now) : accept(now);
 }
 
-// The listener's turn.
+// Hands the connection to the listener.
 bool Connection::accept(TimePoint now) {
   StreamAcceptor* acceptor = context_.find_listener(local_port_);
   StreamEvents* events = acceptor == nullptr ? nullptr : acceptor->on_accept(now, *this, remote_);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Segment arrival, in the order of RFC 9293 section 3.10.7: one function per check, each saying
-// whether to go on. A short path in front takes what nearly every segment is.
+// Segment arrival, in the order of RFC 9293 section 3.10.7: one function per check; each returns
+// whether to continue. A fast path in front handles nearly every segment.
 #include <cassert>
 #include <chrono>
 #include <utility>
@@ -14,14 +14,14 @@ namespace {
 
 constexpr wire::TcpFlags kSpecial = wire::kSyn | wire::kFin | wire::kRst | wire::kUrg;
 
-// RFC 5961 section 7 wants a limit and leaves the number open. Per connection, because a shared
-// one tells strangers about other people's connections (CVE-2016-5696).
+// RFC 5961 section 7 wants a limit and leaves the number open. It is per connection, because a
+// shared one reveals other connections to off-path attackers (CVE-2016-5696).
 constexpr Duration kChallengeInterval = std::chrono::milliseconds(10);
 
 }  // namespace
 
-// The next data in order, or an ACK that brings nothing else, on a connection with nothing unusual
-// going on.
+// The next data in order, or an ACK without other content, on a connection with nothing unusual
+// under way.
 bool Connection::is_predicted(const wire::ParsedFrame& parsed) const {
   const wire::TcpHeader& tcp = parsed.tcp;
   const SeqNum ack(tcp.acknowledgment);
@@ -74,7 +74,7 @@ bool Connection::check_sequence(TimePoint now, const wire::ParsedFrame& parsed) 
     return false;
   }
   if (timestamps_ && !reset) {
-    // RFC 7323 section 3.2: once agreed on, segments without are dropped.
+    // RFC 7323 section 3.2: once timestamps are agreed, segments without them are dropped.
     if (!tcp.options.timestamps) return false;
     if (!receiver_.passes_paws(now, tcp.options.timestamps->value)) {
       if (is_overtaken_ack(parsed)) {
@@ -90,10 +90,11 @@ bool Connection::check_sequence(TimePoint now, const wire::ParsedFrame& parsed) 
                                (tcp.flags.has(wire::kFin) ? 1U : 0U);
   if (!receiver_.is_acceptable(seq, length)) {
     if (reset) return false;
-    // Still a sign of life, and for a SYN RFC 5961 section 4.2 asks for the same answer.
+    // The peer is alive, and for a SYN RFC 5961 section 4.2 asks for the same answer.
     heard_ = now;
     keepalives_ = 0;
-    // It says again what we acknowledged, and from elsewhere: our ACKs may go to where it was.
+    // The peer repeats bytes that we acknowledged, from another MAC address: our ACKs may go to its
+    // old one.
     if (parsed.ethernet.source != mac_) context_.neighbours.confirm(now, index_);
     if (parsed.payload_bytes > 0 && seq.before(receiver_.rcv_nxt())) {
       receiver_.on_duplicate(seq, parsed.payload_bytes);
@@ -103,7 +104,7 @@ bool Connection::check_sequence(TimePoint now, const wire::ParsedFrame& parsed) 
       if (state_ == State::kTimeWait) state_deadline_ = now + context_.config.tcp.time_wait;
       wake();
     } else if (receiver_.is_overtaken(seq) && !tcp.flags.has(wire::kSyn)) {
-      answer_sparingly(now);  // A keepalive, a probe, an ACK that came late: nobody's guess.
+      answer_sparingly(now);  // A keepalive, a probe or a late ACK: not an attacker's guess.
     } else {
       challenge(now);
     }
@@ -129,7 +130,7 @@ bool Connection::check_reset(TimePoint now, const wire::ParsedFrame& parsed) {
   return false;
 }
 
-// Fourth, check the SYN bit: RFC 5961 section 4.2. (Third, security, is not for us.)
+// Fourth, check the SYN bit: RFC 5961 section 4.2. (Third, security, does not apply.)
 bool Connection::check_syn(TimePoint now, const wire::ParsedFrame& parsed) {
   if (!parsed.tcp.flags.has(wire::kSyn)) return true;
   challenge(now);
@@ -156,7 +157,8 @@ bool Connection::check_ack(TimePoint now, const wire::ParsedFrame& parsed) {
     challenge(now);
     return false;
   }
-  // Not before: whoever guesses a sequence number would stop PAWS from letting the peer's through.
+  // Not earlier: with a guessed sequence number, an attacker could otherwise make PAWS drop the
+  // peer's segments.
   if (timestamps_)
     receiver_.note_timestamp(now, SeqNum(tcp.sequence), tcp.options.timestamps->value);
   take_ack(now, parsed);
@@ -167,7 +169,7 @@ void Connection::take_ack(TimePoint now, const wire::ParsedFrame& parsed) {
   const wire::TcpHeader& tcp = parsed.tcp;
   const SeqNum seq(tcp.sequence);
   const SeqNum ack(tcp.acknowledgment);
-  // Section 3.10.7.4: the window of the newest segment counts.
+  // Section 3.10.7.4: only the newest segment updates the window.
   const bool newer = wl1_.before(seq) || (wl1_ == seq && wl2_.at_or_before(ack));
   if (newer) {
     wl1_ = seq;
@@ -199,7 +201,7 @@ void Connection::take_ack(TimePoint now, const wire::ParsedFrame& parsed) {
   if (sender_.fin_acked() && !was_acked) on_fin_acked(now);
 }
 
-// PAWS would drop it, but it is a bare ACK of a moment ago: its numbers are the present ones.
+// PAWS would drop it, but it is a bare ACK of a moment ago whose numbers are current.
 bool Connection::is_overtaken_ack(const wire::ParsedFrame& parsed) const {
   const wire::TcpHeader& tcp = parsed.tcp;
   const SeqNum seq(tcp.sequence);
@@ -213,7 +215,7 @@ bool Connection::is_overtaken_ack(const wire::ParsedFrame& parsed) const {
          receiver_.is_barely_old(tcp.options.timestamps->value);
 }
 
-// RFC 6675 section 5: any ACK's blocks are news, also those of one that a later ACK has overtaken.
+// RFC 6675 section 5: every ACK's SACK blocks are used, also those of an overtaken ACK.
 void Connection::take_overtaken_ack(TimePoint now, const wire::ParsedFrame& parsed) {
   std::span<const wire::SackBlock> sack = parsed.tcp.options.sack_blocks();
   if (sack.empty() || !sack_ || sender_.snd_una() == sender_.snd_max()) return;
@@ -221,11 +223,12 @@ void Connection::take_overtaken_ack(TimePoint now, const wire::ParsedFrame& pars
   if (!sack.empty()) sender_.on_overtaken_ack(now, SeqNum(parsed.tcp.acknowledgment), sack);
 }
 
-// An ACK that only an old segment can have caused: it brings nothing, and nothing is in flight.
+// An ACK that only a duplicate segment can have caused: it acknowledges nothing new, and nothing is
+// in flight.
 bool Connection::is_repeated_ack(const wire::ParsedFrame& parsed) const {
   const wire::TcpHeader& tcp = parsed.tcp;
   const SeqNum ack(tcp.acknowledgment);
-  // A window that moved was worth an ACK, unless it only got its scale.
+  // A window update justifies an ACK, unless only its scale is new.
   const bool same_window =
       ack == iss_ + 1 || std::uint32_t{tcp.window} << peer_window_shift_ == sender_.window_bytes();
   return parsed.payload_bytes == 0 && !tcp.flags.has(wire::kFin) && tcp.options.sack_count == 0 &&
@@ -237,7 +240,7 @@ void Connection::on_fin_acked(TimePoint now) {
     case State::kFinWait1:
       set_state(State::kFinWait2);
       if (events_ != nullptr) break;
-      // A peer that never ends its side must not keep the slot.
+      // A peer that never closes its side must not keep the slot.
       state_deadline_ = now + context_.config.tcp.user_timeout;
       if (payload_lost_) abort();
       break;
@@ -253,8 +256,8 @@ void Connection::on_fin_acked(TimePoint now) {
   }
 }
 
-// Seventh, process the segment text. (Sixth, URG, carries nothing for us: section 3.8.5 lets the
-// bytes be ordinary ones.)
+// Seventh, process the segment text. (Sixth, URG, is ignored: section 3.8.5 lets the bytes be
+// ordinary ones.)
 bool Connection::process_payload(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed,
                                  SeqNum seq) {
   if (parsed.payload_bytes == 0) return true;
@@ -267,21 +270,22 @@ bool Connection::process_payload(TimePoint now, RxFrame& frame, const wire::Pars
         return refuse_payload(seq, parsed.payload_bytes, parsed.tcp.flags.has(wire::kFin));
       break;
     default:
-      return true;  // After the peer's FIN there is none.
+      return true;  // After the peer's FIN there is no payload.
   }
   return receiver_.on_payload(frame, seq, parsed.payload_offset, parsed.payload_bytes,
                               [&](std::span<const std::byte> bytes) {
                                 if (events_ != nullptr)
                                   events_->on_bytes(now, bytes);
                                 else
-                                  payload_lost_ = true;  // Closed meanwhile.
+                                  payload_lost_ = true;  // Closed inside an earlier call.
                                 return state_ != State::kClosed;
                               });
 }
 
-// Section 3.6.1, SHLD-3: after close() nobody takes what comes, and the peer shall know. Not before
-// it has our FIN, and so all that we said: a reset overtakes what got lost. But where the peer has
-// ended, too, it may wait for the same: that its own last words, which we refuse, are acknowledged.
+// Section 3.6.1, SHLD-3: after close() payload is refused, and RST tells the peer so. Not before
+// the peer has our FIN, and with it all of our data: a reset overtakes lost segments. But if the
+// peer has closed, too, it may wait for an acknowledgement of its own last bytes, which we refuse:
+// so RST then.
 bool Connection::refuse_payload(SeqNum seq, std::uint32_t length, bool has_fin) {
   if ((seq + length).at_or_before(receiver_.rcv_nxt())) {
     receiver_.on_duplicate(seq, length);
@@ -306,7 +310,7 @@ void Connection::process_fin(TimePoint now, const wire::ParsedFrame& parsed, Seq
   receiver_.take_fin();
   const State before = state_;
   if (before == State::kEstablished) set_state(State::kCloseWait);
-  // Ours is not acknowledged, or this were FIN-WAIT-2.
+  // Our FIN is not acknowledged, otherwise the state were FIN-WAIT-2.
   if (before == State::kFinWait1) set_state(State::kClosing);
   if (events_ != nullptr) events_->on_closed(now);
   if (before == State::kFinWait2 && state_ == State::kFinWait2) enter_time_wait(now);
@@ -316,11 +320,11 @@ void Connection::enter_time_wait(TimePoint now) {
   set_state(State::kTimeWait);
   state_deadline_ = now + context_.config.tcp.time_wait;
   report_ended(now);
-  // Now no user knows it: whoever dials while hearing of the end must not be given this place.
+  // Only now: a user that dials inside on_ended() must not be given this slot.
   if (state_ == State::kTimeWait) context_.time_wait.push_back(*this);
 }
 
-// False: the user ended it.
+// False: the user closed it.
 bool Connection::report_acked(TimePoint now) {
   if (events_ != nullptr && sender_.acked_bytes() != acked_reported_) {
     acked_reported_ = sender_.acked_bytes();
@@ -329,7 +333,8 @@ bool Connection::report_acked(TimePoint now) {
   return state_ != State::kClosed;
 }
 
-// Both directions are through: whoever said finish() hears of it, of his bytes first.
+// Both directions have ended: on_ended() for a user that called finish(), after its last
+// on_acked().
 void Connection::report_ended(TimePoint now) {
   report_acked(now);
   if (StreamEvents* events = std::exchange(events_, nullptr)) events->on_ended(now);
@@ -347,7 +352,7 @@ bool Connection::answer_sparingly(TimePoint now) {
   return true;
 }
 
-// Once per burst, whatever it brought.
+// Once per burst.
 void Connection::end_turn(TimePoint now) {
   if (state_ == State::kClosed || !report_acked(now)) return;
   if (receiver_.next_measure() <= now) [[unlikely]]

@@ -10,7 +10,7 @@
 namespace ztcp::tcp {
 namespace {
 
-// Our timestamps go half round in 36 minutes (TimestampClock).
+// Our timestamps take 36 minutes for half of their range (TimestampClock).
 constexpr Duration kTimestampRefresh = std::chrono::minutes(10);
 
 }  // namespace
@@ -43,7 +43,7 @@ std::size_t Connection::collect(TimePoint now, std::span<TxFrame> out, bool& mor
   }
 
   std::size_t count = 0;
-  // Bare frames first: each of them tells the peer what it may be waiting for.
+  // Bare frames first: the peer may be waiting for each of them.
   while (keepalive_due_ || (receiver_.ack_due() && receiver_.has_sack()) ||
          receiver_.has_unreported()) {
     if (count == out.size()) {
@@ -68,7 +68,7 @@ std::size_t Connection::collect(TimePoint now, std::span<TxFrame> out, bool& mor
     spoke_ = now;
   }
   if (count < out.size() && receiver_.ack_due()) write_ack(now, out[count++]);
-  // Last, so that a peer still waiting for the handshake's ACK has it first.
+  // Last, so that a peer still waiting for the handshake's ACK gets that first.
   if (count < out.size() && path_.is_due()) write_path_probe(now, out[count++]);
   more = count == out.size();
   schedule();
@@ -95,7 +95,7 @@ void Connection::write_syn(TimePoint now, TxFrame& frame) {
                             options, frame);
   ++context_.counters.tx_segments;
   if (passive) receiver_.on_ack_sent();
-  // Karn: an answer to a SYN sent twice is no sample.
+  // Karn's rule: the answer to a SYN that was sent twice gives no RTT sample.
   if (syn_sent_ != TimePoint::min()) syn_retransmitted_ = true;
   syn_sent_ = now;
   state_deadline_ = std::min(now + syn_timeout_, opened_ + handshake_patience());
@@ -107,13 +107,13 @@ void Connection::write_ack(TimePoint now, TxFrame& frame) {
   frame.segment_size_bytes = 0;
   frame.copy_payload = false;
   if (state_ == State::kSynReceived) [[unlikely]]
-    receiver_.open_window(agreed_window());  // It is said now.
+    receiver_.open_window(agreed_window());  // This ACK announces it.
   const SeqNum seq = state_ == State::kSynReceived ? iss_ + 1 : sender_.snd_nxt();
   const auto header = fields(now, seq, wire::kAck);
   if (receiver_.has_sack()) {
     wire::TcpOptions options;
     if (timestamps_) options.timestamps = header.timestamps;
-    // Beside timestamps there is space for three blocks (RFC 2018 section 3).
+    // Beside timestamps three blocks fit (RFC 2018 section 3).
     const std::size_t space = timestamps_ ? wire::kMaxSackBlocks - 1 : wire::kMaxSackBlocks;
     options.sack_count = receiver_.take_sack_blocks(std::span(options.sack).first(space));
     header_.write_with_options(header, options, frame);
@@ -125,10 +125,10 @@ void Connection::write_ack(TimePoint now, TxFrame& frame) {
   spoke_ = now;
 }
 
-// RFC 9293 section 3.8.4: a number just below the window makes the peer answer, and carries
-// nothing. Serves as zero-window probe as well. Being old it doesn't move the peer's TS.Recent, and
-// once our clock has gone half round behind that, all we say is an old duplicate to the peer
-// (RFC 7323 section 5.5; to Linux up to 6.6 for 24 days). So now and then an ACK comes behind it.
+// RFC 9293 section 3.8.4: a number just below the window makes the peer answer and carries no data.
+// Serves as zero-window probe as well. Being old, it doesn't update the peer's TS.Recent; once our
+// clock has advanced by half its range since, the peer takes all our segments for old duplicates
+// (RFC 7323 section 5.5; Linux up to 6.6 for 24 days). So now and then an ACK follows it.
 void Connection::write_keepalive(TimePoint now, TxFrame& frame) {
   keepalive_due_ = false;
   frame.payload_bytes = 0;
@@ -136,7 +136,7 @@ void Connection::write_keepalive(TimePoint now, TxFrame& frame) {
   frame.segment_size_bytes = 0;
   frame.copy_payload = false;
   if (ask_by_byte_) {
-    // An old byte is answered with a D-SACK: an ACK of its own also where data flows towards us.
+    // An old byte is answered with a D-SACK: a distinct ACK even while data flows towards us.
     ask_by_byte_ = false;
     asked_end_ = sender_.snd_una();
     frame.fragment_count = 1;
@@ -159,7 +159,7 @@ std::size_t Connection::collect_reset(TimePoint now, std::span<TxFrame> out, boo
   return 1;
 }
 
-// RFC 7323 section 3.2 wants timestamps here, too.
+// RFC 7323 section 3.2 requires timestamps here, too.
 void Connection::write_reset(TimePoint now, TxFrame& frame) {
   reset_due_ = false;
   frame.payload_bytes = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What packets the path of a connection takes: probes, routers' reports (RFC 1191, RFC 5927), and
+// Packet sizes that a connection's path carries: probes, routers' reports (RFC 1191, RFC 5927), and
 // black holes that appear under a running connection (RFC 4821 section 7.7, RFC 8899 section 4.3).
 #include <array>
 #include <cassert>
@@ -12,13 +12,13 @@
 namespace ztcp::tcp {
 namespace {
 
-// IPv4 packets to go on with, the largest that is smaller than what gets lost: Ethernet's, what
-// common tunnels leave of it, IPv6's least MTU, and what each IPv4 host must take (RFC 791).
+// IPv4 packet sizes; the largest one below the lost size is tried next: Ethernet's MTU, that less
+// common tunnels, IPv6's minimum, and the size that each IPv4 host must accept (RFC 791).
 constexpr std::array<std::uint32_t, 5> kSmallerPackets = {1500, 1400, 1280, 1024, 576};
 
-// A path that was repaired is noticed after this long; RFC 8899 has 10 minutes for the Internet.
+// A repaired path is noticed after this long; RFC 8899 has 10 minutes for the Internet.
 constexpr Duration kRaiseInterval = std::chrono::minutes(1);
-// A cut that other probes kept from being confirmed is looked at again.
+// Retry for a cut whose confirmation other probes delayed.
 constexpr Duration kConfirmPause = std::chrono::seconds(1);
 
 }  // namespace
@@ -27,7 +27,7 @@ std::uint32_t Connection::header_bytes() const {
   return static_cast<std::uint32_t>(wire::kIpv4Bytes + header_.tcp_header_bytes());
 }
 
-// 0: there is none.
+// 0: there is no smaller one.
 std::uint32_t Connection::next_smaller_mss() const {
   for (const std::uint32_t packet : kSmallerPackets)
     if (packet - header_bytes() < sender_.mss_bytes()) return packet - header_bytes();
@@ -48,8 +48,8 @@ void Connection::on_fragmentation_needed(TimePoint now, SeqNum quoted, std::uint
   if (!is_synchronized() || state_ == State::kTimeWait) return;
   const bool probe = path_.is_active() && quoted == path_.first();
   if (!probe && !sender_.is_in_flight(quoted)) return;
-  // RFC 1191 section 3 knows no next hop below 68; anything so small is an attack (RFC 5927
-  // section 7.3) or useless here.
+  // RFC 1191 section 3 has no next hop below 68; such small values are an attack (RFC 5927 section
+  // 7.3) or useless here.
   const std::uint32_t before = sender_.mss_bytes();
   if (mtu_bytes < header_bytes() + kLeastMssBytes || mtu_bytes - header_bytes() >= before) return;
   const std::uint32_t mss = mtu_bytes - header_bytes();
@@ -86,14 +86,14 @@ void Connection::write_path_probe(TimePoint now, TxFrame& frame) {
   ++context_.counters.tx_segments;
 }
 
-// Takes what answers probes out of an ACK's blocks: it is no news of the stream.
+// Removes answers to probes from an ACK's blocks: they don't concern the stream.
 std::span<const wire::SackBlock> Connection::take_path_answers(
     std::span<const wire::SackBlock> sack) {
   const SeqNum begin(sack[0].begin);
   const SeqNum end(sack[0].end);
   if (suspected_ != TimePoint{} && end == asked_end_ && begin == end - 1) return sack.subspan(1);
-  // Only path probes carried bytes below the first. The block may go on: peers join what arrived
-  // twice.
+  // Only path probes carried bytes below the first one. The block may extend further: peers merge
+  // ranges that arrived twice.
   const bool below_first = path_.is_active() && begin.before(iss_ + 1);
   if (!below_first && !path_.is_answered_by(sack[0])) return sack;
   if (path_.is_active()) on_path_answered();
@@ -116,8 +116,8 @@ void Connection::on_path_answered() {
   wake();
 }
 
-// A retransmission timeout has fired. The second one in a row of a segment of full size, while the
-// peer answers small segments, makes its size the suspect.
+// A retransmission timeout has fired. The second one in a row for a full-size segment, while the
+// peer answers small segments, makes the size the suspect.
 void Connection::suspect_path(TimePoint now) {
   const std::uint32_t smaller = next_smaller_mss();
   const bool is_asking = path_.is_active() && (path_.cause() == PathProbe::Cause::kConnect ||
@@ -161,7 +161,7 @@ bool Connection::on_path_timer(TimePoint now) {
   const std::uint32_t before = sender_.mss_bytes();
   const std::uint32_t smaller = next_smaller_mss();
   if (smaller == 0) return true;
-  sender_.rtt().forget_backoff();  // The timeouts were no congestion.
+  sender_.rtt().forget_backoff();  // The timeouts were not congestion.
   sender_.lower_mss(now, smaller);
   raise_at_ = now + kRaiseInterval;
   if (at_connect) {
@@ -175,8 +175,7 @@ bool Connection::on_path_timer(TimePoint now) {
   return true;
 }
 
-// No packet of full size has got through since the cut. If smaller ones have, the size is the
-// cause.
+// No full-size packet has arrived since the cut. If smaller ones have, the size is the cause.
 void Connection::confirm_cut(TimePoint now) {
   raise_at_ = now + kRaiseInterval;
   if (sender_.progress() <= cut_at_) return;

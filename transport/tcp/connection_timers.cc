@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Deadlines of a connection. Each is a fact about the present; the earliest goes to the wheel.
+// Deadlines of a connection. Each is computed from the present state; the earliest goes to the
+// timer wheel.
 #include <algorithm>
 
 #include "transport/tcp/connection.h"
@@ -10,12 +11,12 @@ namespace ztcp::tcp {
 namespace {
 
 constexpr int kMaxKeepalives = 3;
-// RFC 5482 leaves the half-open side to us: as long as a few lost SYN-ACKs take.
+// RFC 5482 leaves the timeout of half-open connections to us: long enough for a few lost SYN-ACKs.
 constexpr Duration kHalfOpenTimeout = std::chrono::seconds(5);
 
 }  // namespace
 
-// Data in flight is watched by the retransmission timer, which is sooner and knows more.
+// Data in flight is watched by the retransmission timer, which is earlier and knows more.
 TimePoint Connection::keepalive_deadline() const {
   const bool watched = !sender_.scoreboard().empty();
   if (watched || state_ == State::kTimeWait) return kNever;
@@ -74,8 +75,8 @@ void Connection::on_timer(TimePoint now) {
         give_up(now, "tcp user timeout");
         return;
     }
-    // Both have closed with something left to say, and refuse each other's: neither FIN is
-    // acknowledged, ever (refuse_payload()).
+    // Both sides have closed with data left to send, and each refuses the other's: neither FIN will
+    // ever be acknowledged (refuse_payload()).
     if (payload_lost_ && events_ == nullptr && sender_.backoff() > backoff) {
       abort();
       return;
@@ -90,8 +91,8 @@ void Connection::on_timer(TimePoint now) {
   schedule();
 }
 
-// Nobody listens any more: a peer that keeps its window shut, or never ends its side, must not keep
-// the slot.
+// After close(), a peer that keeps its window closed or never closes its side must not keep the
+// slot.
 void Connection::limit_lingering(TimePoint now) {
   if (events_ != nullptr || state_ == State::kEstablished || state_ == State::kCloseWait) return;
   if (state_ == State::kFinWait2 && state_deadline_ != kNever) return;
@@ -117,7 +118,7 @@ void Connection::on_syn_timer(TimePoint now) {
     }
     return;
   }
-  // RFC 1122 section 2.3.2.1: who does not answer may have moved to another MAC address.
+  // RFC 1122 section 2.3.2.1: a silent peer may have moved to another MAC address.
   context_.neighbours.confirm(now, index_);
   syn_timeout_ =
       std::min(2 * syn_timeout_, std::max(context_.config.tcp.rto_max, context_.rto_floor));
@@ -126,7 +127,7 @@ void Connection::on_syn_timer(TimePoint now) {
   wake();
 }
 
-// What a router said since the peer was last heard is the better reason.
+// A router's report since the peer was last heard is the better reason.
 void Connection::give_up(TimePoint now, const char* where) {
   if (unreachable_ != nullptr && unreachable_at_ >= heard_)
     fail(now, Errc::kNoRoute, unreachable_);

@@ -2,8 +2,8 @@
 // Copyright the ztcp authors
 //
 // Frames that belong to no connection: resets, ARP replies, echo replies. A bounded ring of
-// finished frames; what does not fit is dropped, which is also their rate limit: a flood gets no
-// more answers than one ring per collect(). Owned by a Stack.
+// finished frames; frames that don't fit are dropped, which limits their rate: a flood gets at most
+// one ring of answers per collect(). Owned by a Stack.
 #pragma once
 
 #include <cstddef>

@@ -10,7 +10,7 @@ void Cubic::on_ack(TimePoint now, const Ack& ack, Window& window) {
   curve_.on_idle(ack.window_limited ? ack.resumed : now);
   if (!ack.window_limited) return;
   if (window.in_slow_start()) {
-    // RFC 9406 section 4.2: the first slow start only. Later ones know where to end.
+    // RFC 9406 section 4.2: the first slow start only. Later ones have an ssthresh.
     const bool first = window.ssthresh_bytes == Window::kMaxBytes;
     const std::uint32_t growth =
         first ? hystart_.on_ack(ack.ack, ack.snd_nxt, ack.acked_bytes, ack.rtt_sample,

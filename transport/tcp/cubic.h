@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// CUBIC (RFC 9438) with HyStart++ (RFC 9406): what a connection has unless it is told otherwise.
+// CUBIC (RFC 9438) with HyStart++ (RFC 9406): the default algorithm.
 #pragma once
 
 #include <cstdint>

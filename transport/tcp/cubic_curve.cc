@@ -20,7 +20,7 @@ double CubicCurve::w_cubic(double seconds) const {
 
 double CubicCurve::on_congestion(double cwnd_segments) {
   cwnd_prior_ = cwnd_segments;
-  // Section 4.7, fast convergence: a shrinking share releases bandwidth to newcomers.
+  // Section 4.7, fast convergence: a shrinking window releases bandwidth to new flows.
   w_max_ = cwnd_segments < w_max_ ? cwnd_segments * (1.0 + kBeta) / 2.0 : cwnd_segments;
   in_epoch_ = false;
   return std::max(cwnd_segments * kBeta, 2.0);
@@ -40,7 +40,7 @@ double CubicCurve::on_ack(TimePoint now, Duration srtt, double cwnd_segments,
   const double alpha = w_est_ < cwnd_prior_ ? kAlpha : 1.0;
   w_est_ += alpha * acked_segments / cwnd_segments;
   if (w_cubic(t) < w_est_) return std::max(w_est_, cwnd_segments);  // Section 4.3.
-  // Section 4.2: half the window more in a round trip at most.
+  // Section 4.2: at most half the window more in a round trip.
   const double target =
       std::clamp(w_cubic(t + to_seconds(srtt)), cwnd_segments, 1.5 * cwnd_segments);
   return cwnd_segments + (target - cwnd_segments) * acked_segments / cwnd_segments;

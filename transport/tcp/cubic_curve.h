@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// CUBIC's window in congestion avoidance (RFC 9438). Slow start is Cubic's, which owns this,
-// recovery Congestion's. Windows are in segments, as in the RFC, and fractional.
+// CUBIC's window in congestion avoidance (RFC 9438). Slow start is in Cubic, the owner, and
+// recovery in Congestion. Windows are in segments, as in the RFC, and fractional.
 #pragma once
 
 #include "transport/core/clock.h"
@@ -13,7 +13,7 @@ class CubicCurve {
  public:
   static constexpr double kBeta = 0.7;  // Section 4.6.
   static constexpr double kC = 0.4;     // Section 5.
-  // Section 4.3: what makes the Reno-friendly window as fast as Reno with kBeta.
+  // Section 4.3: makes the Reno-friendly window as fast as Reno with kBeta.
   static constexpr double kAlpha = 3.0 * (1.0 - kBeta) / (1.0 + kBeta);
 
   // Sections 4.6 and 4.7. Returns ssthresh.
@@ -29,8 +29,8 @@ class CubicCurve {
   // new window (sections 4.2 to 4.5).
   double on_ack(TimePoint now, Duration srtt, double cwnd_segments, double acked_segments);
 
-  // The window was not the limit from the last call to `until`: that time does not count
-  // (section 4.2 and RFC 7661's concern).
+  // The window was not the limit from the last call to `until`: that time is not counted (section
+  // 4.2 and RFC 7661's concern).
   void on_idle(TimePoint until);
 
   double w_max() const { return w_max_; }

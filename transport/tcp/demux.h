@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Finds the connection of a segment: an open-addressed table of fixed size. Linear probing, and
-// removal shifts back instead of leaving tombstones, so lookups never get slower. Owned by a
-// Stack.
+// Finds the connection of a segment: an open-addressed table of fixed size. Linear probing; removal
+// shifts entries back instead of leaving tombstones, so lookups never get slower. Owned by a Stack.
 #pragma once
 
 #include <array>
@@ -19,7 +18,7 @@ class Demux {
  public:
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
-  // The Stack has one address of its own, so three numbers name a connection.
+  // The Stack has a single address of its own, so three numbers identify a connection.
   struct Key {
     IpAddress remote;
     std::uint32_t ports = 0;
@@ -29,11 +28,11 @@ class Demux {
     return {remote.address, std::uint32_t{remote.port} << 16 | local_port};
   }
 
-  // `secret` keeps strangers from choosing colliding keys.
+  // `secret` keeps attackers from choosing colliding keys.
   Demux(std::size_t max_entries, const std::array<std::uint64_t, 2>& secret);
 
   std::uint32_t find(const Key& key) const { return entries_[position(key)].value; }
-  // The key is not in the table, and fewer than max_entries are.
+  // The key must not be in the table yet, and the table must hold fewer than max_entries.
   void insert(const Key& key, std::uint32_t value);
   void remove(const Key& key);
   std::size_t size() const { return size_; }
@@ -43,8 +42,8 @@ class Demux {
     Key key;
     std::uint32_t value = kNone;
   };
-  // Multiplies in 128 bits what only the secret tells, and once more (Fibonacci hashing) with the
-  // ports.
+  // Multiplies the address, mixed with the secret, in 128 bits, and the result with the ports once
+  // more (Fibonacci hashing).
   std::size_t home(const Key& key) const {
     constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
     __extension__ using Wide = unsigned __int128;

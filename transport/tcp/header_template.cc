@@ -14,7 +14,7 @@ constexpr std::size_t kSequenceAt = 4;
 constexpr std::size_t kAcknowledgmentAt = 8;
 constexpr std::size_t kFlagsAt = 13;
 constexpr std::size_t kWindowAt = 14;
-constexpr std::size_t kTimestampsAt = 24;  // Behind two NOPs, kind and length.
+constexpr std::size_t kTimestampsAt = 24;  // After two NOPs, kind and length.
 
 std::uint32_t fold(std::uint32_t sum) {
   sum = (sum & 0xffff) + (sum >> 16);
@@ -63,7 +63,7 @@ void HeaderTemplate::finish(TxFrame& frame) const {
   wire::store_be16(ip + 2, total);
   frame.checksum_offload = offload_;
   if (offload_) {
-    // A super-segment's length is added by whoever cuts it.
+    // The link or NIC that cuts a super-segment adds the lengths.
     const std::uint32_t length = frame.segment_size_bytes != 0 ? 0 : tcp_bytes;
     wire::store_be16(tcp + wire::kTcpChecksumOffset,
                      static_cast<std::uint16_t>(fold(pseudo_sum_ + length)));

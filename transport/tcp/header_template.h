@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The headers of one connection's frames: everything that never changes is built once, the rest
-// is patched in per segment. Owned by a Connection.
+// The headers of one connection's frames: constant fields are built once, the rest is patched in
+// per segment. Owned by a Connection.
 #pragma once
 
 #include <array>
@@ -48,12 +48,12 @@ class HeaderTemplate {
   std::uint8_t l2_bytes_ = 0;
   std::uint8_t tcp_bytes_ = 0;
   bool offload_ = false;
-  std::uint32_t ip_sum_ = 0;      // Of the IPv4 header without length and checksum.
-  std::uint32_t pseudo_sum_ = 0;  // Of the pseudo header without length.
+  std::uint32_t ip_sum_ = 0;      // Sum of the IPv4 header without length and checksum.
+  std::uint32_t pseudo_sum_ = 0;  // Sum of the pseudo header without length.
 };
 
-// Ethernet and IPv4 headers in front of something that is not a connection's: ARP has no IP, an
-// echo reply its own. Returns the bytes written.
+// Writes the Ethernet header of a frame that belongs to no connection, such as ARP or an echo
+// reply. Returns the bytes written.
 std::size_t write_ethernet(const StackConfig& config, MacAddress to, wire::EtherType type,
                            std::byte* out);
 

@@ -28,7 +28,7 @@ HeldFrames::HeldFrames(std::size_t max_bytes, std::size_t max_frames, const Shar
 
 std::uint32_t HeldFrames::hold(const RxFrame& frame, SeqNum seq, std::uint32_t offset,
                                std::uint32_t length, std::size_t& share_bytes) {
-  // Whoever holds most leaves as much to the others.
+  // A connection may hold as much as remains for all others.
   if (!has_place() || share_bytes + frame.charge_bytes + out_bytes() > max_bytes_ ||
       has_enough_of_others(frame))
     return kNone;
@@ -88,7 +88,7 @@ void HeldFrames::note_released(RxFrame& frame) {
 
 std::size_t HeldFrames::take_released(std::span<RxFrame> out) {
   const std::size_t count = std::min(out.size(), released_.size());
-  // From the back: order means nothing to the link.
+  // From the back: the order does not matter to the link.
   for (std::size_t i = 0; i < count; ++i) {
     out[i] = released_.back();
     released_bytes_ -= released_.back().charge_bytes;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The Stack's one store of frames that the link has not back: those that arrived ahead of their
-// turn, and those that are lent to whoever copies their payload (FrameLoans). It bounds both by
-// what the link can do without, counted until the link has them back, and keeps one connection's
-// losses from taking all of it. Also the ranges that early frames form: there are never more of
-// those than of frames.
+// The Stack's store of frames that have not been returned to the link: frames that arrived ahead of
+// their turn, and frames lent to a thread that copies their payload (FrameLoans). It limits both to
+// the memory that the link can spare, counted until the link has them back, and keeps one
+// connection's losses from taking all of it. Also the ranges that early frames form: never more
+// than frames.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class HeldFrames final : public FrameLoans {
  public:
   using FrameLoans::kNone;
 
-  // Payload bytes [offset, offset + length) of a frame, standing at `seq`.
+  // Payload bytes [offset, offset + length) of a frame; the first has the number `seq`.
   struct Piece {
     RxFrame frame;
     SeqNum seq;
@@ -36,24 +36,24 @@ class HeldFrames final : public FrameLoans {
     std::uint32_t next = kNone;
   };
 
-  // By RxFrame::charge_bytes, and by number. `shard`: whose they are.
+  // Limits by RxFrame::charge_bytes and by number. `shard`: the owner of the frames.
   HeldFrames(std::size_t max_bytes, std::size_t max_frames, const Shard& shard = {});
 
-  // `share_bytes` is what the caller holds already. It may hold as much as is left for all others:
-  // one lossy connection gets half, n of them an equal part each and the next one still as much.
-  // Nothing held is ever thrown away for that: it has been SACKed, and taking it back costs the
-  // peer a timeout (RFC 2018 section 8). kNone when the share is spent.
+  // `share_bytes` is the sum that the caller holds already. It may hold as much as remains for all
+  // others: one lossy connection gets half, n of them an equal part each and the next one as much
+  // again. A held frame is never dropped to make room: it has been SACKed, and reneging costs the
+  // peer a timeout (RFC 2018 section 8). kNone when the share is used up.
   std::uint32_t hold(const RxFrame& frame, SeqNum seq, std::uint32_t offset, std::uint32_t length,
                      std::size_t& share_bytes);
-  // The frame came to another queue, of whose frames no more are held.
+  // The frame came in by another queue, and as many of those as allowed are held already.
   bool has_enough_of_others(const RxFrame& frame) const {
     return is_of_others(frame) && held_of_others_ == Shard::kMostHeldOfOthers;
   }
-  // The frame goes to take_released(), its slot becomes free.
+  // The frame goes to take_released(), and its slot becomes free.
   void release(std::uint32_t piece, std::size_t& share_bytes);
   std::size_t take_released(std::span<RxFrame> out);
 
-  // This frame's bytes go up from now on, and may be lent; it stays where it is until the next
+  // This frame's bytes are delivered from now on, and may be lent; it must not move until the next
   // show() or hide().
   void show(RxFrame& frame) {
     hide();
@@ -64,12 +64,12 @@ class HeldFrames final : public FrameLoans {
     if (shown_loan_ != kNone) [[unlikely]]
       give_back(std::exchange(shown_loan_, kNone));
   }
-  // Up to half of what is not held: losses shall find room.
+  // Lends up to half of the bytes that are not held: the rest stays free for losses.
   std::uint32_t lend() override;
   void give_back(std::uint32_t loan) override;
 
-  // Receive windows that grow beyond their first size: by no more, all together, than may be held.
-  // Returns how much of `bytes` is granted.
+  // Grants receive windows that grow beyond their first size: all together at most the bytes that
+  // may be held. Returns how much of `bytes` is granted.
   std::uint32_t promise(std::uint32_t bytes) {
     const auto granted =
         static_cast<std::uint32_t>(std::min<std::size_t>(bytes, max_bytes_ - promised_bytes_));
@@ -93,7 +93,7 @@ class HeldFrames final : public FrameLoans {
     RxFrame frame;
     std::uint32_t uses = 0;
   };
-  // Released frames that nobody fetched count: the link does not have them back.
+  // Includes released frames that were not fetched: the link does not have them back yet.
   std::size_t out_bytes() const { return held_bytes_ + lent_bytes_ + released_bytes_; }
   bool has_place() const {
     return released_.size() + held_frames_ + lent_frames() < pieces_.size();
@@ -115,7 +115,7 @@ class HeldFrames final : public FrameLoans {
   std::vector<Range> ranges_;
   std::vector<std::uint32_t> free_ranges_;
   RxFrame* shown_ = nullptr;
-  std::uint32_t shown_loan_ = kNone;  // The shown frame's, with one use of its own.
+  std::uint32_t shown_loan_ = kNone;  // The loan of shown_, which counts as one use.
   std::size_t lent_bytes_ = 0;
   std::vector<Loan> loans_;
   std::vector<std::uint32_t> free_loans_;

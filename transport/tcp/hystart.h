@@ -4,14 +4,14 @@
 // HyStart++ (RFC 9406): leaves slow start when the round trip grows, before the queue overflows.
 // Owned by a Cubic.
 //
-// We depart in two numbers. MIN_RTT_THRESH is 4 ms in section 4.3, a hundred round trips here,
-// which would never trigger inside a building: it is the time that 64 KiB take at the rate reached,
-// since a fixed time is a queue that grows with the line's speed (250 us are 3 MB at 100 Gb/s). And
-// N_RTT_SAMPLE counts on an ACK for each packet or two; peers that acknowledge once per burst, ours
-// among them, give fewer than eight in a round for as long as slow start lasts. Such a round is
-// judged when it ends, by what it had, and must have grown twice as much when that was a single
-// sample. What jitter lets in here costs a round or two of slower growth: conservative slow start
-// ends with the first sample below its baseline.
+// Two constants differ. MIN_RTT_THRESH is 4 ms in section 4.3, a hundred round trips here, which
+// would never trigger inside a building. Here it is the time that 64 KiB take at the current rate,
+// since a fixed time is a queue that grows with the line's speed (250 us are 3 MB at 100 Gb/s).
+// N_RTT_SAMPLE assumes an ACK for each packet or two; peers that acknowledge once per burst, as
+// ours do, give fewer than eight in a round throughout slow start. Such a round is judged at its
+// end by the samples it had, and must have grown twice as much if there was a single one. A false
+// alarm by jitter costs a round or two of slower growth: conservative slow start ends with the
+// first sample below its baseline.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,7 @@ namespace ztcp::tcp {
 
 class HyStart {
  public:
-  // MIN_RTT_THRESH lies between: what pollers' turns let round trips vary by, and what suffices
-  // where lines are slow.
+  // Bounds of MIN_RTT_THRESH: the jitter from pollers' turns, and enough for slow lines.
   static constexpr Duration kLeastMinRttThresh = std::chrono::microseconds(16);
   static constexpr Duration kMostMinRttThresh = std::chrono::microseconds(250);
   static constexpr std::uint32_t kQueueBytes = 64U << 10;
@@ -42,7 +41,7 @@ class HyStart {
     window_end_ = snd_nxt;
   }
 
-  // A window per round trip is the rate.
+  // The rate is one window per round trip.
   static Duration min_rtt_thresh(Duration srtt, std::uint32_t window_bytes) {
     const auto queue_time = srtt.count() * kQueueBytes / std::max<std::uint32_t>(window_bytes, 1);
     return std::clamp(Duration(queue_time), kLeastMinRttThresh, kMostMinRttThresh);
@@ -52,14 +51,14 @@ class HyStart {
   std::uint32_t on_ack(SeqNum ack, SeqNum snd_nxt, std::uint32_t acked_bytes, Duration rtt,
                        Duration min_rtt_thresh) {
     min_rtt_thresh_ = min_rtt_thresh;
-    // First: one ACK may be all that a round has.
+    // First: a round may have a single ACK.
     if (rtt > Duration::zero()) on_rtt(rtt);
-    // Nothing was told here while the user was the limit: the numbers may have gone half round.
+    // ACKs are not passed in while the user is the limit: the numbers may have wrapped half round.
     if (window_end_.at_or_before(ack) || window_end_.after(snd_nxt)) start_round(snd_nxt);
     return in_css_ ? acked_bytes / kCssGrowthDivisor : acked_bytes;
   }
 
-  // Section 4.2: conservative slow start ran its rounds; congestion avoidance is next.
+  // Section 4.2: conservative slow start has had its rounds; congestion avoidance is next.
   bool is_done() const { return done_; }
   bool in_css() const { return in_css_; }
 

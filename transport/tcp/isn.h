@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Numbers that strangers must not guess: initial sequence numbers (RFC 6528), timestamp offsets
-// (RFC 7323 section 7.1), source ports (RFC 6056 section 3.3.3), and where in a table a name lies.
+// Numbers that attackers must not guess: initial sequence numbers (RFC 6528), timestamp offsets
+// (RFC 7323 section 7.1), source ports (RFC 6056 section 3.3.3), and positions in a hash table.
 // Owned by a Stack.
 #pragma once
 
@@ -22,7 +22,7 @@ class Unguessable {
  public:
   explicit Unguessable(const std::array<std::uint64_t, 2>& secret) : secret_(secret) {}
 
-  // RFC 6528 section 3: a clock of 4 us ticks plus a keyed hash of the connection's name.
+  // RFC 6528 section 3: a clock of 4 us ticks plus a keyed hash of the connection's endpoints.
   SeqNum initial_sequence(TimePoint now, Endpoint local, Endpoint remote) const {
     const auto ticks = static_cast<std::uint64_t>(now.time_since_epoch().count()) >> 12;
     return SeqNum(static_cast<std::uint32_t>(ticks + hash(local, remote, kSequence)));
@@ -30,7 +30,7 @@ class Unguessable {
   std::uint32_t timestamp_offset(Endpoint local, Endpoint remote) const {
     return static_cast<std::uint32_t>(hash(local, remote, kTimestamp));
   }
-  // Where the search for a free source port begins; differs at each call.
+  // Start of the search for a free source port; differs at each call.
   std::uint32_t port_offset(Endpoint local, Endpoint remote) {
     return static_cast<std::uint32_t>(hash(local, remote, kPort + ++connects_));
   }

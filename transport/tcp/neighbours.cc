@@ -26,7 +26,7 @@ Neighbours::Neighbours(MacAddress mac, Ipv4Prefix address, Ipv4Address gateway,
 
 std::optional<IpAddress> Neighbours::next_hop(IpAddress destination) const {
   if (!destination.is_v4()) return std::nullopt;
-  // A /32 has no neighbours but its gateway, which is then on the link whatever its number.
+  // A /32 has no neighbours but its gateway, which counts as on the link.
   if (address_.contains(destination.v4())) return destination;
   if (gateway_ != Ipv4Address{}) return gateway_;
   return std::nullopt;
@@ -35,7 +35,7 @@ std::optional<IpAddress> Neighbours::next_hop(IpAddress destination) const {
 // --- Users and entries
 
 std::uint32_t Neighbours::add(IpAddress address) {
-  // Each user has one entry at most, so that one of the others is free or idle.
+  // Each user has one entry at most, so one of the extra entries is free or idle.
   if (free_.empty()) forget(first_idle_);
   const std::uint32_t at = free_.back();
   free_.pop_back();
@@ -108,7 +108,7 @@ void Neighbours::resolve(TimePoint now, std::uint32_t user) {
   if (at == kNone || entries_[at].proven) return;
   Entry& e = entries_[at];
   e.wanted = true;
-  // Who waits does not wait for a pause.
+  // A waiting connection must not wait for a pause between requests.
   e.settled = {};
   if (e.asking && e.requests == 0)
     send_request(now, at);
@@ -180,7 +180,7 @@ void Neighbours::on_timer(TimePoint now, std::uint32_t at) {
 std::optional<wire::ArpPacket> Neighbours::take_request(MacAddress& mac) {
   while (!requests_.empty()) {
     Entry& e = entries_[requests_.pop()];
-    if (!e.request_due) continue;  // It was answered, or its last user has gone.
+    if (!e.request_due) continue;  // It was answered, or its last user has left.
     e.request_due = false;
     mac = e.proven && e.requests <= kUnicastRequests ? e.mac : kBroadcastMac;
     return wire::ArpPacket{.operation = wire::ArpOperation::kRequest,
@@ -192,9 +192,10 @@ std::optional<wire::ArpPacket> Neighbours::take_request(MacAddress& mac) {
   return std::nullopt;
 }
 
-// --- Hearing
+// --- Received packets
 
-// Whether a reply from there answers what was asked: a question to one host has one answer.
+// Whether a reply from `mac` answers the request sent: a unicast request can only be answered by
+// its target.
 bool Neighbours::may_answer(const Entry& e, const MacAddress& mac) {
   const bool asked = e.asking && (e.requests > 1 || (e.requests == 1 && !e.request_due));
   return asked && (!e.proven || e.requests > kUnicastRequests || e.mac == mac);
@@ -209,14 +210,14 @@ void Neighbours::on_claim(TimePoint now, std::uint32_t at, const MacAddress& mac
   } else if (!e.asking) {
     ask(now, at);
   } else if (e.requests > 0 && now - e.asked >= kFirstRetry) {
-    send_request(now, at);  // It may just have come up.
+    send_request(now, at);  // The neighbour may just have come up.
   }
 }
 
 std::optional<Neighbours::Change> Neighbours::on_arp(TimePoint now, const wire::ArpPacket& packet,
                                                      bool& reply_to) {
   reply_to = false;
-  // Nobody is a group, and we are not our own neighbour.
+  // A group address is no host's, and this NIC is not its own neighbour.
   if (!is_station(packet.sender_mac) || packet.sender_mac == mac_) {
     ++counters_.arp_bad_sender;
     return std::nullopt;
@@ -233,7 +234,7 @@ std::optional<Neighbours::Change> Neighbours::on_arp(TimePoint now, const wire::
   const bool answered =
       for_us && packet.operation == wire::ArpOperation::kReply && may_answer(e, packet.sender_mac);
   if (!answered) {
-    // Of those that nobody uses the next user will find out.
+    // A change of an unused entry is left to its next user to detect.
     if (e.first_user != kNone) on_claim(now, at, packet.sender_mac);
     return std::nullopt;
   }

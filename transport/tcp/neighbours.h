@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Which MAC address leads to which IP address, and which neighbour leads where. Asks by ARP (RFC
-// 826) and so knows IPv4 alone; no route leads to any other address.
+// Maps IP addresses to MAC addresses, and destinations to the neighbour that leads there. Uses ARP
+// (RFC 826), so IPv4 only; there is no route to any other address.
 //
-// Only an answer to a request of our own is proof. All else that names a MAC (a request, an
-// announcement, the frame that a SYN came in) is a claim: it may make us ask, and changes nothing
-// by itself. A proven neighbour is asked where it was known to be; when it stays silent there the
-// question goes to everybody, and who answers has taken its place. Until then the old answer stays
-// in use. These are the states of RFC 4861 section 7.3: not proven, not asked: STALE; proven:
-// REACHABLE; proven and asked: PROBE. Reason to ask is what RFC 1122 section 2.3.2.1 calls advice
-// from above: a connection that hears nothing.
+// Only an answer to a request of our own is proof. Any other packet that names a MAC (a request, an
+// announcement, the frame that a SYN came in) is a claim: it may cause a request, and changes
+// nothing by itself. A proven neighbour is asked at its known address first; if it stays silent,
+// the request is broadcast, and the host that answers takes its place. Until then the old answer
+// stays in use. These are the states of RFC 4861 section 7.3: not proven, not asked: STALE; proven:
+// REACHABLE; proven and asked: PROBE. A request is caused by what RFC 1122 section 2.3.2.1 calls
+// advice from above: a connection that receives nothing.
 //
-// Each connection is a user of its neighbour from its first to its last moment, and entries are
-// made for users alone: strangers' frames cost a lookup and no memory, and never push out what is
-// in use. Entries that are proven and without users are remembered while there is room.
+// Each connection is a user of its neighbour all its life, and entries are made for users alone:
+// frames from strangers cost a lookup and no memory, and never evict an entry in use. Proven
+// entries without users are kept while there is room.
 //
-// Owned by a Stack. Users are named by the index of their connection.
+// Owned by a Stack. A user is identified by the index of its connection.
 #pragma once
 
 #include <array>
@@ -40,40 +40,40 @@ class Neighbours {
  public:
   static constexpr std::size_t kMaxIdle = 256;
   static constexpr Duration kFirstRetry = std::chrono::milliseconds(100);
-  // Doubling up to this, the rate that RFC 1122 section 2.3.2.1 allows for good.
+  // Upper bound of the doubling, the rate that RFC 1122 section 2.3.2.1 permits without end.
   static constexpr Duration kMaxRetry = std::chrono::seconds(1);
-  // To the known address alone, before everybody is asked: one may get lost.
+  // To the known address, before broadcasting: one may get lost.
   static constexpr int kUnicastRequests = 2;
-  // Of whom nobody waits for; those that are waited for are asked until they answer.
+  // For a neighbour that no connection waits for; otherwise requests go on until an answer.
   static constexpr int kMaxRequests = 6;
-  // What was just answered is not asked again for doubts or claims, be there ever so many.
+  // An entry that was just answered is not asked again for this long, however many claims arrive.
   static constexpr Duration kPause = std::chrono::milliseconds(500);
 
-  // `secret` keeps strangers from choosing addresses that collide.
+  // `secret` keeps attackers from choosing addresses that collide.
   Neighbours(MacAddress mac, Ipv4Prefix address, Ipv4Address gateway, std::size_t max_users,
              const std::array<std::uint64_t, 2>& secret, Counters& counters);
 
-  // The neighbour that leads to `destination`: itself, or the gateway. Nothing when no route does.
+  // The next hop to `destination`: itself, or the gateway. Nothing: there is no route.
   std::optional<IpAddress> next_hop(IpAddress destination) const;
 
-  // Pairs: from join() to leave() the other calls may name the user.
+  // To be called in pairs: between join() and leave() the other calls accept the user.
   void join(std::uint32_t user, IpAddress neighbour);
   void leave(std::uint32_t user);
-  // Where its frames go; nothing while that is not proven.
+  // Destination of the user's frames; nothing while the neighbour is not proven.
   std::optional<MacAddress> find(std::uint32_t user) const;
-  // The user waits for that. Asks until there is an answer.
+  // The user waits for the address. Asks until there is an answer.
   void resolve(TimePoint now, std::uint32_t user);
-  // The user has reason to doubt the answer, or to look for one. Asks for a while.
+  // The user doubts the answer, or would like one. Asks for a while.
   void confirm(TimePoint now, std::uint32_t user);
 
   struct Change {
     std::uint32_t entry;
     MacAddress mac;
   };
-  // An ARP packet arrived: what is proven since that was not before. Sets `reply_to` when it asks
-  // for us.
+  // Takes an ARP packet; returns the entry that it proved or changed. Sets `reply_to` when it asks
+  // for our address.
   std::optional<Change> on_arp(TimePoint now, const wire::ArpPacket& packet, bool& reply_to);
-  // Calls fn(user) for each connection that a change concerns. fn neither joins nor leaves.
+  // Calls fn(user) for each connection that a change concerns. fn must not join or leave.
   template <class Fn>
   void for_each_user(const Change& change, Fn&& fn) const {
     for (std::uint32_t user = entries_[change.entry].first_user; user != kNone;
@@ -81,15 +81,16 @@ class Neighbours {
       fn(user);
   }
 
-  // Asks again where nobody answered.
+  // Repeats requests without an answer.
   void on_timers(TimePoint now);
   TimePoint next_deadline() const { return asking_ == 0 ? kNever : wheel_.next_deadline(); }
 
-  // The next request to send; `mac` receives where to. May have none although has_request().
+  // The next request to send; `mac` receives its destination. May be nothing although
+  // has_request().
   std::optional<wire::ArpPacket> take_request(MacAddress& mac);
   bool has_request() const { return !requests_.empty(); }
 
-  // Of the table; those in use are among them.
+  // Size of the table, entries in use included.
   std::size_t size() const { return index_.size(); }
 
  private:
@@ -100,19 +101,19 @@ class Neighbours {
     MacAddress mac;  // Once proven.
     bool proven = false;
     bool asking = false;
-    bool wanted = false;     // Somebody can't begin without.
-    bool contested = false;  // Somebody else claimed the address since it was last proven.
+    bool wanted = false;     // A user waits for the address.
+    bool contested = false;  // Another host has claimed the address since it was last proven.
     bool request_due = false;
-    std::uint8_t requests = 0;  // Since asking began.
+    std::uint8_t requests = 0;  // Number sent since asking began.
     TimePoint asked{};
     TimePoint retry = kNever;
     TimePoint settled{};  // When asking last ended.
     std::uint32_t first_user = kNone;
-    std::uint32_t previous = kNone;  // In the line of those without users, or free.
+    std::uint32_t previous = kNone;  // List of unused entries, oldest first.
     std::uint32_t next = kNone;
   };
   struct User {
-    std::uint32_t entry = kNone;  // kNone: goes to our own address.
+    std::uint32_t entry = kNone;  // kNone: the user's destination is our own address.
     std::uint32_t previous = kNone;
     std::uint32_t next = kNone;
   };
@@ -140,7 +141,7 @@ class Neighbours {
   TimerWheel wheel_;
   WorkQueue requests_;
   std::size_t asking_ = 0;
-  std::uint32_t first_idle_ = kNone;  // The one that goes first.
+  std::uint32_t first_idle_ = kNone;  // The next one to be evicted.
   std::uint32_t last_idle_ = kNone;
 };
 

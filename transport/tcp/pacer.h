@@ -19,8 +19,8 @@ class Pacer {
  public:
   static constexpr Duration kSlack = std::chrono::microseconds(128);
 
-  // Divides, so it is called once per round trip or when the window fell. `percent` of the window
-  // per round trip.
+  // Contains a division, so it is called once per round trip or when the window fell. `percent`: of
+  // the window, per round trip.
   void set_rate(std::uint32_t window_bytes, Duration srtt, std::uint32_t percent) {
     if (srtt <= kSlack || window_bytes == 0) {
       cost_ = 0;
@@ -32,7 +32,7 @@ class Pacer {
   }
 
   bool may_send(TimePoint now) const { return next_ <= now + kSlack; }
-  // When may_send() turns true.
+  // Time at which may_send() turns true.
   TimePoint next_send() const { return next_ - kSlack; }
 
   void on_sent(TimePoint now, std::uint32_t bytes) {
@@ -41,9 +41,9 @@ class Pacer {
     next_ = std::max(next_, from) + Duration(static_cast<Duration::rep>((bytes * cost_) >> kShift));
   }
 
-  // The turn ended with data that only the pace holds back. Then a poller that comes late finds
-  // the time it missed as credit, up to a round trip: a starved poller's own delay is in there, and
-  // a sender without pacing would have sent a window by then. An idle sender finds none.
+  // The turn ended with data that only pacing holds back. A poller that then comes late gets the
+  // missed time as credit, up to a round trip: the round trip includes the delay of a starved
+  // poller, and a sender without pacing would have sent a window by then. An idle sender gets none.
   void set_waiting(bool waiting) { waiting_ = waiting; }
   bool is_waiting() const { return waiting_; }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The longest recent gap between two turns of whoever drives the stack. A poller that was not
-// scheduled once will be kept waiting again: the short gaps in between must not make it forget, and
-// a single long one must not be held against it for ever. Owned by a Stack.
+// The longest recent gap between two turns of the thread that drives the stack. A poller that was
+// once not scheduled will be delayed again: the short gaps in between must not hide the long one,
+// and a single long one must not count for ever. Owned by a Stack.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace ztcp::tcp {
 
 class PollGaps {
  public:
-  // Holds what comes round: schedulers' slices, and the 100 ms for which CPU quotas are given.
+  // Longer than recurring delays: schedulers' slices, and the 100 ms period of CPU quotas.
   static constexpr Duration kWindow = std::chrono::seconds(1);
 
-  // Of each turn: gaps are forgotten here, too.
+  // To be called each turn: old gaps are dropped here, too.
   void note(TimePoint now, Duration gap) {
     if (now - window_start_ >= kWindow) {
       older_ = now - window_start_ < 2 * kWindow ? newer_ : Duration::zero();
@@ -27,7 +27,7 @@ class PollGaps {
     }
     newer_ = std::max(newer_, gap);
   }
-  // The longest of the last one to two windows.
+  // Longest gap of the last one to two windows.
   Duration longest() const { return std::max(older_, newer_); }
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Proportional Rate Reduction (RFC 6937, RFC 9937): during fast recovery, how many bytes an ACK
-// lets out, so that the window reaches ssthresh smoothly. Owned by a Congestion.
+// Proportional Rate Reduction (RFC 6937, RFC 9937): how many bytes an ACK releases during fast
+// recovery, so that the window reaches ssthresh smoothly. Owned by a Congestion.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace ztcp::tcp {
 
 class Prr {
  public:
-  // `flight_bytes` is RecoverFS: what was outstanding when recovery began.
+  // `flight_bytes` is RecoverFS: the bytes outstanding when recovery began.
   void begin(std::uint32_t flight_bytes) {
     recover_flight_bytes_ = std::max<std::uint64_t>(flight_bytes, 1);
     delivered_bytes_ = out_bytes_ = 0;
@@ -31,8 +31,8 @@ class Prr {
           (delivered_bytes_ * ssthresh_bytes + recover_flight_bytes_ - 1) / recover_flight_bytes_;
       send = static_cast<std::int64_t>(share) - static_cast<std::int64_t>(out_bytes_);
     } else {
-      // RFC 9937 section 6.2: what this ACK delivered may leave again, also where the first repeat
-      // has spent what was delivered before.
+      // RFC 9937 section 6.2: as many bytes as this ACK delivered may be sent, even if the first
+      // retransmission has used up the bytes delivered before.
       const std::int64_t limit =
           std::max<std::int64_t>(
               static_cast<std::int64_t>(delivered_bytes_) - static_cast<std::int64_t>(out_bytes_),
@@ -40,7 +40,8 @@ class Prr {
           (made_progress ? mss_bytes : 0);
       send = std::min<std::int64_t>(std::int64_t{ssthresh_bytes} - pipe_bytes, limit);
     }
-    // The first retransmission always leaves (section 3.1: fast retransmit is not PRR's to hold).
+    // The first retransmission is always sent (section 3.1: PRR does not hold back fast
+    // retransmit).
     if (out_bytes_ == 0) send = std::max<std::int64_t>(send, mss_bytes);
     return pipe_bytes + static_cast<std::uint32_t>(std::max<std::int64_t>(send, 0));
   }

@@ -11,7 +11,7 @@ void Rack::on_delivered(TimePoint now, const Delivered& delivered, bool echoes_o
   if (delivered.reordered) reordering_seen_ = true;
   if (!delivered.any) return;
   const Duration sample = now - delivered.newest_sent;
-  // Step 2: an ACK that comes too soon for the retransmission was caused by the original.
+  // Step 2: an ACK that comes too early for the retransmission was caused by the original.
   if (delivered.newest_retransmitted && (echoes_older || sample < rtt.min_rtt())) return;
   rtt_ = sample;
   if (!valid_ || delivered.newest_sent > sent_ ||
@@ -50,7 +50,7 @@ TimePoint Rack::detect_loss(TimePoint now, bool in_recovery, const RttEstimator&
   const Duration patience =
       rtt_ + reordering_window(in_recovery, scoreboard.sacked_segments(), rtt);
   TimePoint next = kNever;
-  // False: not yet, and what was sent after it even less.
+  // False: not yet lost, and neither are segments sent after it.
   const auto is_lost = [&](std::uint32_t i) {
     const TimePoint deadline = scoreboard[i].sent + patience;
     if (deadline > now) {
@@ -67,7 +67,7 @@ TimePoint Rack::detect_loss(TimePoint now, bool in_recovery, const RttEstimator&
   std::uint32_t i = scoreboard.first_again();
   for (std::uint32_t left = scoreboard.under_way_again(); left > 0; --left) {
     const std::uint32_t behind = scoreboard.next_again(i);
-    // Of those sent at one time the numbers need not ascend.
+    // Segments sent at the same time need not be in ascending order.
     if (scoreboard[i].sent > sent_) break;
     if (!sent_after_delivered(scoreboard[i]) && !is_lost(i)) break;
     i = behind;

@@ -16,30 +16,31 @@ namespace ztcp::tcp {
 
 class Rack {
  public:
-  // Segments SACKed that stand for reordering not being the cause (RFC 5681's DupThresh).
+  // SACKed segments beyond which reordering is ruled out as the cause (RFC 5681's DupThresh).
   static constexpr std::uint32_t kDupThresh = 3;
 
-  // Section 6.2 steps 2 and 3. `echoes_older` says that the ACK's timestamp echo proves it was not
-  // the retransmission that arrived.
+  // Section 6.2 steps 2 and 3. `echoes_older`: the ACK's timestamp echo proves that it is not for
+  // the retransmission.
   void on_delivered(TimePoint now, const Delivered& delivered, bool echoes_older,
                     const RttEstimator& rtt);
 
-  // Each ACK, or the numbers may go half round before the next D-SACK.
+  // To be called at each ACK; otherwise the numbers could wrap half round before the next D-SACK.
   void on_progress(SeqNum snd_una) {
     if (dsack_round_ && dsack_round_end_.at_or_before(snd_una)) dsack_round_ = false;
   }
-  // Section 6.2 step 4: a D-SACK says that we were too hasty. At most one step per round trip.
+  // Section 6.2 step 4: a D-SACK means a retransmission was too early. At most one step per round
+  // trip.
   void on_dsack(SeqNum snd_nxt);
   void note_reordering() { reordering_seen_ = true; }
   // A recovery has ended: the wider window persists for 16 of them.
   void on_recovery_end();
 
-  // Section 6.2 step 5: marks what is lost and returns when the next segment may have to be, or
-  // kNever. `lost_bytes` receives what was newly marked.
+  // Section 6.2 step 5: marks lost segments and returns the time at which the next one may become
+  // lost, or kNever. `lost_bytes` receives the newly marked bytes.
   TimePoint detect_loss(TimePoint now, bool in_recovery, const RttEstimator& rtt,
                         SackScoreboard& scoreboard, std::uint32_t& lost_bytes) const;
 
-  // Section 6.3: after an RTO the first segment, and whatever is past its time, is lost.
+  // Section 6.3: after an RTO the first segment, and every one past its time, is lost.
   void mark_losses_on_rto(TimePoint now, const RttEstimator& rtt, SackScoreboard& scoreboard) const;
 
   Duration reordering_window(bool in_recovery, std::uint32_t sacked_segments,
@@ -55,7 +56,7 @@ class Rack {
     return record.sent > sent_ || (record.sent == sent_ && record.end().after(end_));
   }
 
-  TimePoint sent_{};  // RACK.xmit_ts: of the delivered segment that was sent last.
+  TimePoint sent_{};  // RACK.xmit_ts: send time of the delivered segment that was sent last.
   SeqNum end_;        // RACK.end_seq.
   Duration rtt_{};    // RACK.rtt
   bool valid_ = false;

@@ -39,7 +39,7 @@ void RangeTree::remove(std::uint32_t node) {
   --size_;
 }
 
-// No left child is on its parent's level: it is turned into the parent.
+// Restores that no left child is on its parent's level: it becomes the parent.
 std::uint32_t RangeTree::skew(std::uint32_t top) {
   if (top == kNone) return top;
   const std::uint32_t left = nodes_[top].left;
@@ -49,7 +49,7 @@ std::uint32_t RangeTree::skew(std::uint32_t top) {
   return left;
 }
 
-// No three in a row on one level: the middle one goes up.
+// Restores that no three in a row are on one level: the middle one moves up.
 std::uint32_t RangeTree::split(std::uint32_t top) {
   if (top == kNone) return top;
   const std::uint32_t right = nodes_[top].right;
@@ -81,7 +81,7 @@ std::uint32_t RangeTree::remove_below(std::uint32_t top, std::uint32_t node) {
   return rebalance(top);
 }
 
-// What takes the place of `node`: the one next to it in order, which is a leaf's level below.
+// Replaces `node` by its neighbour in order, which has the level of a leaf.
 std::uint32_t RangeTree::take_out(std::uint32_t node) {
   const Range range = nodes_[node];
   if (range.left == kNone && range.right == kNone) return kNone;

@@ -2,9 +2,9 @@
 // Copyright the ztcp authors
 //
 // Disjoint ranges of sequence numbers in order: an AA tree (Andersson 1993), threaded, over nodes
-// that lie in a pool shared by all connections. Whatever a peer sends, in whatever order, finding,
-// inserting and removing take a number of steps that grows with the logarithm of their count
-// (CVE-2018-5390 is what happens otherwise). Owned by a Reassembly.
+// in a pool shared by all connections. Find, insert and remove take logarithmic time in the number
+// of ranges, in any order of arrival; otherwise a peer could exhaust the CPU (CVE-2018-5390). Owned
+// by a Reassembly.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,17 @@ struct Range {
   SeqNum end;
   std::uint32_t first = kNone;  // Chain of pieces, in order, without gaps.
   std::uint32_t last = kNone;
-  // RangeTree's: the ranges before and behind, and the tree.
+  // RangeTree's: the ranges before and after, and the children.
   std::uint32_t previous = kNone;
   std::uint32_t next = kNone;
   std::uint32_t left = kNone;
   std::uint32_t right = kNone;
-  // Reassembly's: in the line of those that as many ACKs have named.
+  // Reassembly's: neighbours in the list of ranges that as many ACKs have reported.
   std::uint32_t line_previous = kNone;
   std::uint32_t line_next = kNone;
   std::uint8_t level = 0;
-  std::uint8_t told = 0;  // ACKs that named it since it last grew, up to Reassembly::kEnoughAcks.
+  std::uint8_t told = 0;  // ACKs that reported it since it last grew, at most
+                          // Reassembly::kEnoughAcks.
 };
 
 class RangeTree {
@@ -45,13 +46,13 @@ class RangeTree {
   std::uint32_t root() const { return root_; }
   Range& operator[](std::uint32_t i) const { return nodes_[i]; }
 
-  // The first range that ends after `seq`. kNone: all end before it, which is what most arrivals
-  // find.
+  // The first range that ends after `seq`. kNone: all end before it, as is the case for most
+  // arrivals.
   std::uint32_t first_ending_after(SeqNum seq) const {
     if (last_ == kNone || !nodes_[last_].end.after(seq)) return kNone;
     return search(seq);
   }
-  // `node` has its begin and end; it belongs behind `previous` (kNone: before all).
+  // `node` has its begin and end set; it belongs after `previous` (kNone: before all).
   void insert(std::uint32_t node, std::uint32_t previous);
   void remove(std::uint32_t node);
 

@@ -46,11 +46,11 @@ Reassembly::Outcome Reassembly::insert(RxFrame& frame, SeqNum seq, std::uint32_t
   assert(length > 0);
   duplicate = {};
   SeqNum end = seq + length;
-  // The ranges around its first byte.
+  // The ranges left and right of its first byte.
   std::uint32_t right = tree_.first_ending_after(seq);
   std::uint32_t left = right == kNone ? tree_.last() : tree_[right].previous;
 
-  // Its front may be held already.
+  // Its front part may be held already.
   if (right != kNone && tree_[right].begin.at_or_before(seq)) {
     const SeqNum held_to = earlier(tree_[right].end, end);
     duplicate = {seq.raw(), held_to.raw()};
@@ -61,8 +61,8 @@ Reassembly::Outcome Reassembly::insert(RxFrame& frame, SeqNum seq, std::uint32_t
     left = right;
     right = tree_[right].next;
   }
-  // Ranges it covers whole are released: this frame brings the same bytes. One that it reaches
-  // into keeps its own.
+  // Ranges that it covers wholly are released: this frame brings the same bytes. A range that it
+  // partly overlaps keeps its own bytes.
   std::uint32_t covered = right;
   while (right != kNone && tree_[right].begin.before(end)) {
     const Range& range = tree_[right];
@@ -148,7 +148,7 @@ void Reassembly::note_told(std::uint32_t at) {
   const std::uint8_t told = tree_[at].told;
   if (told == kEnoughAcks) return;
   leave_line(at);
-  // Where all have been told enough the newest are said again.
+  // Once all ranges have been reported often enough, the newest are reported again.
   if (told + 1 == kEnoughAcks)
     join_front(at, kEnoughAcks);
   else

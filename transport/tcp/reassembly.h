@@ -2,9 +2,9 @@
 // Copyright the ztcp authors
 //
 // Segments that arrived ahead of their turn: a connection's sorted set of ranges, each a chain of
-// held frames, and the SACK blocks that tell the peer about them. Overlaps are trimmed on arrival,
-// so every held byte is held once. Nothing but memory bounds how many ranges there are, and what a
-// frame costs hardly grows with them. Belongs to a Receiver.
+// held frames, and the SACK blocks that report them. Overlaps are trimmed on arrival, so every held
+// byte is held once. Only memory limits the number of ranges, and the cost of a frame hardly grows
+// with it. Owned by a Receiver.
 #pragma once
 
 #include <array>
@@ -23,8 +23,8 @@ namespace ztcp::tcp {
 
 class Reassembly {
  public:
-  // ACKs get lost, too: each range is told this often before others are told once more (RFC 2018
-  // section 4 repeats a block in "at least three" of them).
+  // ACKs get lost, too: each range is reported this often before other ranges are reported again
+  // (RFC 2018 section 4 repeats a block in "at least three" of them).
   static constexpr std::uint8_t kEnoughAcks = 3;
 
   enum class Outcome : std::uint8_t {
@@ -33,7 +33,7 @@ class Reassembly {
     kNoMemory,   // Dropped: the peer will send it again.
   };
 
-  // `frames` outlives this.
+  // `frames` must outlive this.
   explicit Reassembly(HeldFrames& frames) : frames_(&frames), tree_(frames.ranges()) {}
 
   HeldFrames& frames() { return *frames_; }
@@ -46,24 +46,24 @@ class Reassembly {
     return wire::SackBlock{tree_[at].begin.raw(), tree_[at].end.raw()};
   }
 
-  // A segment beyond rcv.nxt whose payload stands at `offset` of `frame`. On kHeld the frame is
-  // ours and frame.kept is set. `duplicate` receives the first stretch of it that was held already
-  // (begin == end: none).
+  // A segment beyond rcv.nxt whose payload starts at `offset` of `frame`. On kHeld this object owns
+  // the frame and frame.kept is set. `duplicate` receives the first part of it that was held
+  // already (begin == end: none).
   Outcome insert(RxFrame& frame, SeqNum seq, std::uint32_t offset, std::uint32_t length,
                  wire::SackBlock& duplicate);
 
-  // While the oldest held bytes are due at `next`: hands each piece to
-  // fn(const RxFrame&, offset, length) and releases its frame. fn returns false to stop, having
-  // called clear(). Returns the new rcv.nxt.
+  // While the oldest held bytes are due at `next`: passes each piece to fn(const RxFrame&, offset,
+  // length) and releases its frame. fn returns false to stop, having called clear(). Returns the
+  // new rcv.nxt.
   template <class Fn>
   SeqNum deliver(SeqNum next, Fn&& fn);
 
   // Releases everything.
   void clear();
 
-  // RFC 2018 section 4: the range of the newest arrival first; then those told less often since
-  // they grew before those told more often, so that a burst with many holes is told in a few ACKs.
-  // Ahead of them all goes the range around `duplicate` (RFC 2883 section 4.2). Returns how many.
+  // RFC 2018 section 4: the range of the newest arrival first; then by number of reports since a
+  // range last grew, so that a burst with many holes is reported in a few ACKs. The range around
+  // `duplicate` comes before all (RFC 2883 section 4.2). Returns the number of blocks.
   std::size_t take_sack_blocks(std::span<wire::SackBlock> out, const wire::SackBlock& duplicate);
   bool has_unreported() const { return lines_[0].first != RangeTree::kNone; }
 
@@ -71,7 +71,7 @@ class Reassembly {
   static constexpr std::uint32_t kNone = RangeTree::kNone;
   static_assert(kNone == HeldFrames::kNone);
 
-  // Ranges that as many ACKs have named, in the order in which they are to be named next.
+  // List of the ranges that as many ACKs have reported, in the order of their next report.
   struct Line {
     std::uint32_t first = kNone;
     std::uint32_t last = kNone;
@@ -79,7 +79,7 @@ class Reassembly {
   void leave_line(std::uint32_t range);
   void join_front(std::uint32_t range, std::uint8_t told);
   void join_back(std::uint32_t range, std::uint8_t told);
-  // It grew, or arrived again: news.
+  // The range grew, or arrived again: it is unreported.
   void touch(std::uint32_t range) {
     if (lines_[0].first == range) return;
     leave_line(range);
@@ -93,14 +93,14 @@ class Reassembly {
 
   HeldFrames* frames_;
   RangeTree tree_;
-  std::size_t held_bytes_ = 0;  // Of frames_, by charge.
+  std::size_t held_bytes_ = 0;  // In frames_, by charge.
   std::array<Line, kEnoughAcks + 1> lines_;
 };
 
 template <class Fn>
 SeqNum Reassembly::deliver(SeqNum next, Fn&& fn) {
   while (!empty() && tree_[tree_.first()].begin.at_or_before(next)) {
-    // Unlinked before fn runs, so that whatever fn does finds the set consistent.
+    // Unlinked before fn runs, so that fn finds the set consistent.
     Range& range = tree_[tree_.first()];
     const std::uint32_t at = range.first;
     const HeldFrames::Piece piece = (*frames_)[at];

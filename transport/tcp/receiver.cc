@@ -55,7 +55,7 @@ void Receiver::measure(TimePoint now, Duration round_trip) {
   measured_ = now;
   measured_bytes_ = received_bytes_;
   next_measure_ = now + interval;
-  // After a pause it says nothing of what comes in a round trip.
+  // After a pause the bytes don't show the rate per round trip.
   if (round_trip <= Duration::zero() || span > 4 * interval) return;
   const double each_trip = static_cast<double>(came) * static_cast<double>(round_trip.count()) /
                            static_cast<double>(std::max(span, Duration(1)).count());
@@ -76,7 +76,7 @@ std::uint8_t Receiver::take_sack_blocks(std::span<wire::SackBlock> out) {
   std::size_t count = 0;
   wire::SackBlock duplicate;
   if (duplicate_count_ > 0) {
-    // The oldest first: it may be what ends the peer's recovery.
+    // The oldest first: it may end the peer's recovery.
     out[count++] = duplicate = duplicates_[0];
     std::copy(duplicates_.begin() + 1, duplicates_.begin() + duplicate_count_, duplicates_.begin());
     --duplicate_count_;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The receiving half of a connection: what is acceptable, what goes up now, what is held, and
-// what the next ACK says (RFC 9293 section 3.10.7.4, RFC 7323, RFC 2018, RFC 2883). Owned by a
-// Connection.
+// The receiving half of a connection: which segments are acceptable, which bytes are delivered and
+// which are held, and the contents of the next ACK (RFC 9293 section 3.10.7.4, RFC 7323, RFC 2018,
+// RFC 2883). Owned by a Connection.
 //
 // The window is ordinary memory: the user takes every byte at once, so the right edge never moves
-// back and never waits. It grows to twice what arrives in a round trip (dynamic right-sizing),
-// since a window that is smaller limits the peer; and never shrinks. What it may cost is what a
-// peer can send beyond a lost segment: the growth of all connections together is bounded by what
-// the link can do without (HeldFrames).
+// back and never waits. It grows to twice the bytes that arrive in a round trip (dynamic
+// right-sizing), since a smaller window limits the peer; it never shrinks. Its cost is the bytes
+// that a peer can send beyond a lost segment, so the growth of all connections together is limited
+// to the memory that the link can spare (HeldFrames).
 #pragma once
 
 #include <array>
@@ -34,10 +34,10 @@ class Receiver {
   struct Window {
     std::uint32_t bytes = 0;
     std::uint8_t scale = 0;
-    std::uint16_t field = 0;  // bytes >> scale: what every segment but a SYN carries.
+    std::uint16_t field = 0;  // bytes >> scale: the field in every segment but a SYN.
   };
   // RFC 7323 section 2.2. At least 8, so that there is room to grow; at most 10: no window here is
-  // larger than 64 MiB. The scale suffices for `most_bytes`, to which it may grow.
+  // larger than 64 MiB. The scale suffices for growth to `most_bytes`.
   static Window choose_window(std::uint32_t bytes, std::uint32_t most_bytes = 0);
 
   Receiver(HeldFrames& frames, Counters& counters) : reassembly_(frames), counters_(counters) {}
@@ -50,12 +50,13 @@ class Receiver {
     bool sack = false;
   };
   void begin(TimePoint now, const Terms& terms);
-  // The window is what it is from the first ACK on: a SYN can offer 64 KiB at most.
+  // Sets the full window, from the first ACK on: a SYN can offer at most 64 KiB.
   void open_window(const Window& window) { window_ = window; }
   void clear();
 
-  // --- Right-sizing: measures what arrives in a round trip, now and then.
-  // From here on the window may grow to `most_bytes`.
+  // --- Right-sizing: measures the bytes that arrive in a round trip, now and then.
+  //
+  // From begin_measuring() on the window may grow to `most_bytes`.
   void begin_measuring(TimePoint now, std::uint32_t most_bytes);
   TimePoint next_measure() const { return next_measure_; }
   void measure(TimePoint now, Duration round_trip);
@@ -65,13 +66,13 @@ class Receiver {
   bool timestamps() const { return timestamps_; }
   std::uint32_t ts_recent() const { return ts_recent_; }
 
-  // RFC 9293 section 3.4, the four cases. A zero-length segment may stand at the window's end.
+  // RFC 9293 section 3.4, the four cases. A zero-length segment may be at the window's end.
   bool is_acceptable(SeqNum seq, std::uint32_t length) const {
     if (length == 0) return seq.in_window(rcv_nxt_, window_.bytes + 1);
     return seq.in_window(rcv_nxt_, window_.bytes) ||
            (seq + (length - 1)).in_window(rcv_nxt_, window_.bytes);
   }
-  // Below the window by less than a window: where numbers stand that were right a moment ago.
+  // Below the window by less than a window: numbers that were right a moment ago.
   bool is_overtaken(SeqNum seq) const {
     return seq.in_window(rcv_nxt_ - window_.bytes, window_.bytes);
   }
@@ -79,8 +80,8 @@ class Receiver {
   bool passes_paws(TimePoint now, std::uint32_t value) const {
     return !timestamp_before(value, ts_recent_) || is_timestamp_stale(now);
   }
-  // An ACK that a later segment has overtaken by no more than networks reorder: a quarter of a
-  // millisecond of a clock of microseconds, and of one of milliseconds what Linux allows.
+  // Whether the ACK was overtaken by no more than networks reorder: 256 ticks, a quarter of a
+  // millisecond of a microsecond clock, and Linux's limit for a millisecond clock.
   bool is_barely_old(std::uint32_t value) const {
     constexpr std::uint32_t kMostTicks = 256;
     return ts_recent_ - value <= kMostTicks;
@@ -94,13 +95,13 @@ class Receiver {
   }
 
   // An acceptable segment's payload, whole or trimmed to the window. In-order bytes go to
-  // sink(span) at once, with whatever they release from the held ones; sink returns false when the
-  // connection has ended, and then nothing here may be touched. False: it did.
+  // sink(span) at once, with the held bytes that they release; sink returns false when the
+  // connection has ended, and then nothing here may be touched. Returns false in that case.
   template <class Sink>
   bool on_payload(RxFrame& frame, SeqNum seq, std::uint32_t offset, std::uint32_t length,
                   Sink&& sink);
 
-  // A segment that brings nothing new (RFC 2883 section 4.1.1): the next ACK says so.
+  // A segment without new bytes (RFC 2883 section 4.1.1): the next ACK reports it.
   void on_duplicate(SeqNum seq, std::uint32_t length) {
     ++counters_.rx_duplicate;
     ++duplicate_segments_;
@@ -108,7 +109,7 @@ class Receiver {
     owe_ack();
   }
 
-  // The number behind the peer's FIN. True while everything before it has not yet arrived.
+  // `seq`: the number after the peer's FIN. Kept until all bytes before it have arrived.
   void note_fin(SeqNum seq) {
     fin_known_ = true;
     fin_ = seq;
@@ -123,10 +124,10 @@ class Receiver {
   // --- The next ACK
   bool ack_due() const { return ack_due_; }
   void request_ack() { ack_due_ = true; }
-  // The ACK must be one of its own: it carries SACK blocks.
+  // Whether an ACK without payload is needed: it carries SACK blocks.
   bool has_sack() const { return sack_ && (duplicate_count_ > 0 || !reassembly_.empty()); }
-  // And one was not enough for all there is to tell, which as many segments have brought: there is
-  // no more than one ACK for each (RFC 5681 section 4.2).
+  // Whether further ACKs are needed because one could not carry all reports. At most one ACK for
+  // each segment that had something to report (RFC 5681 section 4.2).
   bool has_unreported() const {
     return acks_owed_ > 0 && sack_ &&
            (duplicate_count_ > 0 || (!reassembly_.empty() && reassembly_.has_unreported()));
@@ -140,7 +141,7 @@ class Receiver {
   }
 
   const Reassembly& reassembly() const { return reassembly_; }
-  // Its part of a connection's.
+  // This half's part of the connection's statistics.
   void fill(ConnectionStatistics& out) const {
     out.received_bytes = received_bytes_;
     out.own_window_bytes = window_.bytes;
@@ -149,14 +150,14 @@ class Receiver {
   }
 
  private:
-  // Bytes that arrived twice in one burst; those that don't fit are not told.
+  // Duplicate ranges of one burst; further ones are not reported.
   static constexpr std::uint8_t kMaxDuplicates = 4;
-  // A segment came that there is something to tell of.
+  // A segment arrived that the next ACK must report.
   void owe_ack() {
     ack_due_ = true;
     ++acks_owed_;
   }
-  // One block where they join: the peer counts what it sent in vain by them (RFC 3708).
+  // Adjacent blocks are merged: the peer counts needless retransmissions by them (RFC 3708).
   void note_duplicate(const wire::SackBlock& block) {
     if (duplicate_count_ > 0 && duplicates_[duplicate_count_ - 1U].end == block.begin)
       duplicates_[duplicate_count_ - 1U].end = block.end;
@@ -164,8 +165,8 @@ class Receiver {
       duplicates_[duplicate_count_++] = block;
   }
 
-  // RFC 7323 section 5.5: an old TS.Recent proves nothing. 24 days at a millisecond tick; a third
-  // of a half turn at a microsecond, the fastest tick in use.
+  // RFC 7323 section 5.5: an old TS.Recent proves nothing. The RFC's 24 days are for a millisecond
+  // tick; this is a third of half the range at a microsecond, the fastest tick in use.
   static constexpr Duration kTimestampValidity = std::chrono::minutes(12);
   bool is_timestamp_stale(TimePoint now) const {
     return now - ts_recent_time_ > kTimestampValidity;
@@ -182,18 +183,18 @@ class Receiver {
   SeqNum fin_;
   TimePoint ts_recent_time_{};
   std::uint8_t duplicate_count_ = 0;
-  std::uint32_t acks_owed_ = 0;  // Segments with something to tell that no ACK has followed yet.
+  std::uint32_t acks_owed_ = 0;  // Segments to report that no ACK has followed yet.
   std::array<wire::SackBlock, kMaxDuplicates> duplicates_;
   Reassembly reassembly_;
   Counters& counters_;
-  // When the window is looked at next: in a round trip, and not more often than kMeasureInterval.
+  // Time of the next measurement: once in a round trip, at most once per kMeasureInterval.
   static constexpr Duration kMeasureInterval = std::chrono::milliseconds(1);
   TimePoint next_measure_ = kNever;
   TimePoint measured_{};
   std::uint64_t measured_bytes_ = 0;
   std::uint32_t most_window_bytes_ = 0;
-  std::uint32_t promised_bytes_ = 0;  // Of HeldFrames, for the growth.
-  // This connection's part of them.
+  std::uint32_t promised_bytes_ = 0;  // Granted by HeldFrames for the growth.
+  // This connection's share of the counters.
   std::uint64_t received_bytes_ = 0;
   std::uint32_t out_of_order_segments_ = 0;
   std::uint32_t duplicate_segments_ = 0;
@@ -217,7 +218,7 @@ bool Receiver::on_payload(RxFrame& frame, SeqNum seq, std::uint32_t offset, std:
     offset += old;
     length -= old;
   }
-  assert(bytes_between(rcv_nxt_, seq) <= window_.bytes);  // Or it were not acceptable.
+  assert(bytes_between(rcv_nxt_, seq) <= window_.bytes);  // Otherwise it were not acceptable.
   const std::uint32_t room = window_.bytes - bytes_between(rcv_nxt_, seq);
   if (length > room) length = room;
 
@@ -261,7 +262,7 @@ bool Receiver::on_payload(RxFrame& frame, SeqNum seq, std::uint32_t offset, std:
       note_duplicate({held->begin, earlier(SeqNum(held->end), rcv_nxt_).raw()});
   }
 
-  // rcv.nxt moves before the bytes go up, as above.
+  // rcv.nxt moves before the bytes are delivered, as above.
   Counters& counters = counters_;
   std::uint64_t& received = received_bytes_;
   SeqNum& next = rcv_nxt_;

@@ -3,10 +3,10 @@
 //
 // Retransmission timeout and minimum round trip from samples (RFC 6298). Owned by a Sender.
 //
-// We depart from the RFC in its floor of 1 s (section 2.4), a thousand round trips here: the
-// caller names one that fits its peers and its own poller. Like Linux's it stands beside the round
-// trip, in the place of the RFC's clock granularity: on a steady path of 20 ms the variance comes
-// down to nothing, and a timeout of 20 ms would take each answer for a late one.
+// It differs from the RFC in its floor of 1 s (section 2.4), a thousand round trips here: the
+// caller sets one that fits its peers and its own poller. As in Linux the floor replaces the RFC's
+// clock granularity and is added to the round trip: on a steady path of 20 ms the variance falls to
+// nothing, and a timeout of 20 ms would treat each answer as late.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class RttEstimator {
     Duration min_rto;
     Duration max_rto;
   };
-  // How long a minimum counts: a path may change under a long connection (RFC 8985 section 6.2
+  // How long a minimum is kept: a path may change under a long connection (RFC 8985 section 6.2
   // step 1 leaves the choice to us).
   static constexpr Duration kMinRttWindow = std::chrono::seconds(10);
 
@@ -49,17 +49,17 @@ class RttEstimator {
   Duration srtt() const { return srtt_; }
   Duration rttvar() const { return rttvar_; }
   Duration latest() const { return latest_; }
-  // The least of the last one to two windows. Only if has_sample().
+  // Minimum of the last one to two windows. Only if has_sample().
   Duration min_rtt() const { return std::min(min_old_, min_new_); }
 
-  // RFC 6298 (2.3) to (2.5). `floor` is what the poller's own absence asks for.
+  // RFC 6298 (2.3) to (2.5). `floor`: required by the poller's own gaps.
   Duration first_rto(Duration floor = Duration::zero()) const {
     const Duration base =
         has_sample() ? srtt_ + std::max(4 * rttvar_, limits_.min_rto) : limits_.initial_rto;
     const Duration low = std::max(limits_.min_rto, floor);
     return std::clamp(base, low, std::max(limits_.max_rto, low));
   }
-  // And (5.5).
+  // With (5.5), the backoff.
   Duration rto(Duration floor = Duration::zero()) const {
     const Duration first = first_rto(floor);
     if (backoff_ == 0) [[likely]]

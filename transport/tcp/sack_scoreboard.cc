@@ -13,7 +13,7 @@ void SackScoreboard::reset(SeqNum first) {
   forward_ack_ = first;
 }
 
-// At the end: it was sent last.
+// Appends: this segment was sent last.
 void SackScoreboard::link(std::uint32_t position) {
   if (repeats_++ == 0) {
     first_repeat_ = last_repeat_ = position;
@@ -38,15 +38,15 @@ void SackScoreboard::unlink(std::uint32_t position) {
     record(gone.newer).older = gone.older;
 }
 
-// After many have come under way again at once. They were mostly sent in the order of their
-// numbers.
+// To be called after many segments have become outstanding again at once. Most were sent in the
+// order of their numbers.
 void SackScoreboard::link_all_again() {
   repeats_ = 0;
   once_hint_ = head_;
   for (std::uint32_t position = head_; position != tail_; ++position) {
     SentRecord& added = record(position);
     if (!is_under_way_again(added)) continue;
-    std::uint32_t newer = position;  // Itself: none yet.
+    std::uint32_t newer = position;  // Itself: none found yet.
     std::uint32_t older = last_repeat_;
     std::uint32_t left = repeats_;
     for (; left > 0 && record(older).sent > added.sent; --left) {
@@ -69,7 +69,8 @@ void SackScoreboard::link_all_again() {
   }
 }
 
-// The first position behind `position` that is not SACKed. Leaves the way shorter for the next.
+// The first position at or after `position` that is not SACKed. Shortens the chain for the next
+// call.
 std::uint32_t SackScoreboard::past_sacked(std::uint32_t position) {
   std::uint32_t end = position;
   while (is_before_tail(end) && record(end).is(SentRecord::kSacked)) end = record(end).newer;
@@ -105,7 +106,7 @@ void SackScoreboard::deliver(const SentRecord& record, std::uint32_t full_bytes,
   if (record.length >= full_bytes) delivered.full_sized = true;
   const bool retransmitted = record.is(SentRecord::kRetransmitted);
   if (retransmitted) delivered.any_retransmitted = true;
-  // RFC 8985 section 6.2: later in time, or as late and further in sequence space.
+  // RFC 8985 section 6.2: sent later, or at the same time and with a higher number.
   if (!delivered.any || record.sent > delivered.newest_sent ||
       (record.sent == delivered.newest_sent && record.end().after(delivered.newest_end))) {
     delivered.any = true;
@@ -130,7 +131,7 @@ void SackScoreboard::acknowledge(SeqNum una, std::uint32_t full_bytes, Delivered
   while (head_ != tail_) {
     SentRecord& oldest = record(head_);
     if (oldest.end().after(una)) {
-      // Peers acknowledge what they hold, and that may end inside what we sent as one.
+      // A peer may acknowledge a part of a segment: it ACKs the bytes it holds.
       if (oldest.seq.before(una)) {
         const auto gone = static_cast<std::uint16_t>(bytes_between(oldest.seq, una));
         if (!oldest.is(SentRecord::kSacked)) delivered.bytes += gone;

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What is in flight, segment by segment: when each was last sent, and whether it has been
-// selectively acknowledged, deemed lost, or sent again (the bookkeeping of RFC 6675 and RFC 8985).
-// A ring in sequence order over memory of the Stack, so it is bounded and never allocates. Owned
-// by a Sender.
+// The segments in flight: when each was last sent, and whether it was selectively acknowledged,
+// deemed lost, or sent again (the bookkeeping of RFC 6675 and RFC 8985). A ring in sequence order
+// over memory of the Stack, so it is bounded and never allocates. Owned by a Sender.
 //
 // SACKed bytes are kept until they are acknowledged cumulatively: the peer may renege (RFC 2018
 // section 8).
 //
-// An ACK costs as much as it brings news of, however many segments are in flight: SACKed ones are
-// passed over by the run, those sent once stand in the order of their times anyway, and those sent
-// again are linked in theirs.
+// The cost of an ACK depends on the segments it newly reports, not on the number in flight: runs of
+// SACKed segments are skipped as a whole, segments sent once are in the order of their send times
+// anyway, and segments sent again are linked in that order.
 #pragma once
 
 #include <cassert>
@@ -31,12 +30,12 @@ struct SentRecord {
     kRetransmitted = 4,  // Sent more than once: no RTT from it without timestamps (Karn).
     kFin = 8,            // The FIN: one sequence number, no payload.
   };
-  TimePoint sent;  // The latest transmission.
+  TimePoint sent;  // Time of the latest transmission.
   SeqNum seq;
   std::uint16_t length = 0;
   std::uint8_t flags = 0;
-  // Positions in the ring. While it is SACKed: everything before `newer` is, too. While it is under
-  // way again: its neighbours in the order of sending.
+  // Positions in the ring. In a SACKed record, all records before `newer` are SACKed, too. In one
+  // that was sent again and is outstanding, its neighbours in the order of sending.
   std::uint32_t older = 0;
   std::uint32_t newer = 0;
 
@@ -45,10 +44,10 @@ struct SentRecord {
 };
 static_assert(sizeof(SentRecord) == 24);
 
-// What one ACK newly reports as delivered, cumulatively or selectively.
+// The bytes that one ACK newly reports as delivered, cumulatively or selectively.
 struct Delivered {
   std::uint32_t bytes = 0;
-  std::uint32_t bytes_sacked = 0;  // Of `bytes`, those reported by SACK blocks.
+  std::uint32_t bytes_sacked = 0;  // The part of `bytes` that SACK blocks reported.
   // The delivered segment that was sent last (RFC 8985 section 6.2 step 2).
   bool any = false;
   bool newest_retransmitted = false;
@@ -60,13 +59,13 @@ struct Delivered {
   TimePoint rtt_sent{};
   // A segment never retransmitted was delivered after one with a higher number (step 3).
   bool reordered = false;
-  std::uint32_t reordered_bytes = 0;  // At most by so many.
+  std::uint32_t reordered_bytes = 0;  // By at most this much.
   bool full_sized = false;            // One of at least `full_bytes` (see SackScoreboard) arrived.
 };
 
 class SackScoreboard {
  public:
-  // `ring` has a power of two of records and outlives this.
+  // `ring` has a power of two of records and must outlive this.
   explicit SackScoreboard(std::span<SentRecord> ring)
       : records_(ring.data()), mask_(static_cast<std::uint32_t>(ring.size() - 1)) {
     assert((ring.size() & (ring.size() - 1)) == 0 && !ring.empty());
@@ -84,7 +83,7 @@ class SackScoreboard {
   const SentRecord& front() const { return (*this)[0]; }
   const SentRecord& back() const { return (*this)[size() - 1]; }
 
-  // Sent at the end; `seq` follows the last record.
+  // Adds a segment that was just sent; `seq` follows the last record.
   void push(SeqNum seq, std::uint16_t length, TimePoint now, std::uint8_t flags = 0) {
     assert(!full() && length > 0);
     assert(empty() || back().end() == seq);
@@ -97,28 +96,28 @@ class SackScoreboard {
     ++tail_;
   }
 
-  // Everything before `una` has been delivered; `full_bytes` is what a full-sized segment is.
+  // Everything before `una` has been delivered; `full_bytes` is the size of a full-sized segment.
   void acknowledge(SeqNum una, std::uint32_t full_bytes, Delivered& delivered);
-  // One SACK block: of valid numbers, not below the cumulative ACK. Segments partly covered stay.
+  // One SACK block, valid and not below the cumulative ACK. Segments covered in part are unchanged.
   void sack(SeqNum begin, SeqNum end, std::uint32_t full_bytes, Delivered& delivered);
 
   void mark_lost(std::uint32_t i);
   void mark_retransmitted(std::uint32_t i, TimePoint now);
-  // Takes all losses back: they were reordering or delay (RFC 4015).
+  // Unmarks all losses: they were reordering or delay (RFC 4015).
   void forget_losses();
-  // The peer threw away what it had SACKed: those bytes are under way again.
+  // The peer dropped bytes that it had SACKed: they are outstanding again.
   void forget_sacks();
-  // Forgets all records, to send [una, snd.nxt) anew cut to another size.
+  // Drops all records, so that [una, snd.nxt) can be sent again in segments of another size.
   void rewind(SeqNum una);
 
   // The oldest lost record; only while lost_bytes() > 0.
   std::uint32_t first_lost();
 
-  // What is under way, neither SACKed nor lost, in the order it was sent: apart, what was sent once
-  // and what was sent again. The first one sent once at or behind i, or size().
+  // Outstanding segments, neither SACKed nor lost, in the order of sending; those sent once and
+  // those sent again have separate lists. The first one sent once at or after i, or size().
   std::uint32_t first_once();
   std::uint32_t next_once(std::uint32_t i) { return skip_to_once(head_ + i) - head_; }
-  // There are under_way_again() of them.
+  // The second list has under_way_again() entries.
   std::uint32_t under_way_again() const { return repeats_; }
   std::uint32_t first_again() const { return first_repeat_ - head_; }
   std::uint32_t next_again(std::uint32_t i) const { return (*this)[i].newer - head_; }
@@ -133,7 +132,7 @@ class SackScoreboard {
   // The highest sequence number known delivered (RFC 8985's RACK.fack).
   SeqNum forward_ack() const { return forward_ack_; }
 
-  // The record that holds `seq`, or size().
+  // Index of the record that holds `seq`, or size().
   std::uint32_t find(SeqNum seq) const;
 
   // Recounts everything; for assert().
@@ -163,11 +162,12 @@ class SackScoreboard {
   std::uint32_t sacked_bytes_ = 0;
   std::uint32_t lost_bytes_ = 0;
   std::uint32_t sacked_segments_ = 0;
-  std::uint32_t retransmitted_segments_ = 0;  // Outstanding ones.
-  // Free-running, as all positions are.
-  std::uint32_t lost_hint_ = 0;  // Nothing lost lies before it.
-  std::uint32_t once_hint_ = 0;  // Nor here anything sent once and under way.
-  std::uint32_t repeats_ = 0;    // Under way again: a list from the first sent to the last.
+  std::uint32_t retransmitted_segments_ = 0;  // Among the outstanding ones.
+  // Free-running, like all positions.
+  std::uint32_t lost_hint_ = 0;  // No lost record lies before it.
+  std::uint32_t once_hint_ = 0;  // No outstanding record sent once lies before it.
+  std::uint32_t repeats_ = 0;    // Size of the list of outstanding records sent again, in the order
+                                 // of sending.
   std::uint32_t first_repeat_ = 0;
   std::uint32_t last_repeat_ = 0;
   SeqNum forward_ack_;

@@ -34,7 +34,8 @@ void SendQueue::copy(std::span<const std::byte> bytes) {
         static_cast<std::uint32_t>(std::min<std::size_t>(bytes.size(), copied_mask_ + 1 - at));
     std::memcpy(copied_ + at, bytes.data(), size);
     copied_tail_ += size;
-    // Records in a row make one piece, or small messages would eat the ring and the fragments.
+    // Adjacent records share one piece; otherwise small messages would use up the ring and the
+    // fragments.
     Piece* last = head_ == tail_ ? nullptr : &pieces_[(tail_ - 1) & piece_mask_];
     if (last != nullptr && last->memory_key == kUnmapped && is_copied(*last) &&
         last->data + last->size_bytes == copied_ + at) {
@@ -53,7 +54,7 @@ std::uint32_t SendQueue::find(std::uint64_t offset) const {
     return cursor_;
   std::uint32_t low = 0;
   std::uint32_t high = tail_ - head_;
-  while (high - low > 1) {  // The last piece that begins at or before offset.
+  while (high - low > 1) {  // Finds the last piece that begins at or before offset.
     const std::uint32_t middle = low + (high - low) / 2;
     if (pieces_[(head_ + middle) & piece_mask_].begin <= offset)
       low = middle;
@@ -87,7 +88,7 @@ void SendQueue::pop(std::uint64_t offset) {
   while (head_ != tail_) {
     Piece& piece = pieces_[head_ & piece_mask_];
     if (piece.begin + piece.size_bytes > offset) {
-      // Many records make one piece: what of it is acknowledged is room for the next ones.
+      // One piece may hold many records: its acknowledged part becomes room for new ones.
       const auto gone = static_cast<std::uint32_t>(offset - piece.begin);
       if (gone > 0 && is_copied(piece)) {
         copied_head_ += gone;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Bytes the user wrote and the peer has not acknowledged: a ring of pieces in stream order, each
-// pointing at user memory or into a ring of copied bytes. Positions are offsets from the stream's
-// beginning and never wrap. Memory belongs to the Stack; owned by a Sender.
+// Bytes that the user wrote and the peer has not acknowledged: a ring of pieces in stream order,
+// each pointing at user memory or into a ring of copied bytes. Positions are offsets from the
+// stream's beginning and never wrap. Memory belongs to the Stack; owned by a Sender.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ class SendQueue {
     std::uint8_t count = 0;
   };
 
-  // Both sizes are powers of two; the memory outlives this.
+  // Both sizes are powers of two; the memory must outlive this.
   SendQueue(std::span<Piece> pieces, std::span<std::byte> copied)
       : pieces_(pieces.data()),
         copied_(copied.data()),
@@ -42,7 +42,7 @@ class SendQueue {
 
   void reset();
 
-  std::uint64_t begin() const { return begin_; }  // The oldest byte still wanted.
+  std::uint64_t begin() const { return begin_; }  // The oldest unacknowledged byte.
   std::uint64_t end() const { return end_; }      // One past the last byte written.
   std::uint64_t size_bytes() const { return end_ - begin_; }
 
@@ -53,8 +53,8 @@ class SendQueue {
   // All or nothing.
   bool write(std::span<const std::byte> copied, std::span<const Fragment> referenced);
 
-  // The bytes [offset, offset + want_bytes) as fragments: fewer bytes when `out` is too short for
-  // them. `offset` is in [begin(), end()) and the range ends by end().
+  // Returns the bytes [offset, offset + want_bytes) as fragments; fewer bytes when `out` is too
+  // short. `offset` is in [begin(), end()) and the range ends by end().
   Gathered gather(std::uint64_t offset, std::uint32_t want_bytes, std::span<Fragment> out);
 
   // Everything before `offset` has been acknowledged.

@@ -10,10 +10,10 @@
 namespace ztcp::tcp {
 namespace {
 
-// What the scheduler above may queue beyond a window: one of its chunks, so that the next one is
-// there when an ACK comes.
+// Bytes that the scheduler above may queue beyond a window: one of its chunks, so that the next one
+// is ready when an ACK comes.
 constexpr std::size_t kBacklogBytes = 256U << 10;
-// An IPv4 packet tells its length in 16 bits; headers and the longest options taken off.
+// An IPv4 packet has a 16-bit length; minus headers and the longest options.
 constexpr std::uint32_t kMaxSuperSegmentBytes = 65535 - 20 - 60;
 
 }  // namespace
@@ -85,7 +85,7 @@ std::uint32_t Sender::usable_window() const {
   return snd_wnd_bytes_ > used ? snd_wnd_bytes_ - used : 0;
 }
 
-// How many new bytes may leave in one frame; 0: none.
+// Number of new bytes that may leave in one frame; 0: none.
 std::uint32_t Sender::new_data_limit() {
   const std::uint64_t unsent = unsent_bytes();
   if (unsent == 0 || scoreboard_.full()) return 0;
@@ -107,7 +107,7 @@ std::uint32_t Sender::new_data_limit() {
   std::uint64_t most =
       std::min({unsent, std::uint64_t{usable}, std::uint64_t{cwnd - flight},
                 std::uint64_t{super_bytes_}, std::uint64_t{scoreboard_.space()} * mss_bytes_});
-  // Only the last of all bytes may be a short segment.
+  // Only the last segment of all queued bytes may be short.
   if (most < unsent && most != super_bytes_) most -= most % mss_bytes_;
   return std::max(segment, static_cast<std::uint32_t>(most));
 }
@@ -132,7 +132,7 @@ bool Sender::next(TimePoint now, TxFrame& frame, Outgoing& out) {
   }
   pacer_.set_waiting(false);
   if (fin_due() && !fin_sent_ && unsent_bytes() == 0) return send_fin(now, out);
-  if (scoreboard_.empty()) arm_timers(now, Wait::kGoesOn);  // The window may be shut.
+  if (scoreboard_.empty()) arm_timers(now, Wait::kGoesOn);  // The window may be closed.
   return false;
 }
 
@@ -158,7 +158,7 @@ void Sender::send_record(TimePoint now, std::uint32_t i, TxFrame& frame, Outgoin
     assert(gathered.bytes == record.length);
     frame.fragment_count = gathered.count;
     frame.payload_bytes = gathered.bytes;
-    // Its first copy may be ACKed before the NIC has read this one.
+    // An ACK of the first transmission may release the memory before the NIC has read this one.
     frame.copy_payload = true;
     out.push = true;
   }
@@ -172,8 +172,8 @@ void Sender::send_record(TimePoint now, std::uint32_t i, TxFrame& frame, Outgoin
   pacer_.on_sent(now, record.length);
   note_repeated(frame.payload_bytes);
   ++counters_.tx_segments;
-  // The answer to the first segment's repeat takes a round trip from now, and until it comes
-  // snd.una stands still.
+  // The answer to a retransmission of the first segment takes a round trip from now, and until then
+  // snd.una does not move.
   arm_timers(now, i == 0 ? Wait::kRestarts : Wait::kGoesOn);
 }
 
@@ -209,7 +209,7 @@ bool Sender::send_new(TimePoint now, std::uint32_t limit_bytes, TxFrame& frame, 
   out.seq = snd_nxt_;
   if (bytes > mss_bytes_) frame.segment_size_bytes = static_cast<std::uint16_t>(mss_bytes_);
 
-  // After lower_mss() these bytes have been sent before, cut otherwise.
+  // After lower_mss() these bytes have been sent before, in segments of another size.
   const bool again = snd_nxt_.before(snd_max_);
   frame.copy_payload = again;
   if (again) [[unlikely]]
@@ -265,7 +265,7 @@ void Sender::fill(ConnectionStatistics& out) const {
   out.in_flight_bytes = flight_bytes();
   out.send_queue_bytes = queue_.size_bytes();
   out.acked_bytes = queue_.begin();
-  // The FIN has a number and no byte.
+  // The FIN has a number but no byte.
   out.sent_bytes = std::min(offset(snd_max_), queue_.end());
   out.retransmitted_bytes = tally_.retransmitted_bytes;
   out.timeouts = tally_.timeouts;

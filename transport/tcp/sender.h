@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The sending half of a connection: what may leave now, what was lost, and when to stop waiting
-// (RFC 9293 section 3.8, RFC 6298, RFC 8985, RFC 6937, RFC 4015). Wires together the queue, the
+// The sending half of a connection: which bytes may be sent now, which were lost, and when to give
+// up (RFC 9293 section 3.8, RFC 6298, RFC 8985, RFC 6937, RFC 4015). Connects the queue, the
 // scoreboard, RACK, the RTT estimator, the congestion window and the pacer. Owned by a Connection,
 // which writes the headers.
 #pragma once
@@ -31,16 +31,16 @@ namespace ztcp::tcp {
 
 class Sender {
  public:
-  // Memory of the Stack; outlives the Sender.
+  // Memory of the Stack, which outlives the Sender.
   struct Memory {
     std::span<SentRecord> records;
     std::span<SendQueue::Piece> pieces;
     std::span<std::byte> copied;
   };
-  // What the handshake agreed on.
+  // Results of the handshake.
   struct Terms {
-    SeqNum first;                 // Of the first payload byte: ISS + 1.
-    std::uint32_t mss_bytes = 0;  // Payload of a full segment, options already taken off.
+    SeqNum first;                 // Number of the first payload byte: ISS + 1.
+    std::uint32_t mss_bytes = 0;  // Payload of a full segment, without options.
     std::uint32_t peer_window_bytes = 0;
     bool timestamps = false;
     bool sack = false;
@@ -49,12 +49,12 @@ class Sender {
   struct Ack {
     SeqNum ack;
     std::uint32_t window_bytes = 0;
-    bool window_valid = true;  // False: the segment is older than the last window heard.
+    bool window_valid = true;  // False: the segment is older than that of the last window update.
     bool pure = true;          // No payload, SYN or FIN.
     bool has_timestamps = false;
     std::uint32_t timestamp_echo = 0;
     std::span<const wire::SackBlock> sack;
-    // One that a later ACK has overtaken said less than `ack`: as much less.
+    // For an overtaken ACK: by how much its own number was below `ack`.
     std::uint32_t behind_bytes = 0;
   };
   struct Outgoing {
@@ -64,7 +64,7 @@ class Sender {
   };
   enum class Timeout : std::uint8_t { kNone, kProbe, kGiveUp };
 
-  // `rto_floor` follows the poller's absences: no timeout is shorter.
+  // `rto_floor` follows the poller's gaps: no timeout is shorter.
   Sender(const Memory& memory, const TcpSettings& settings, const Duration& rto_floor,
          Counters& counters);
 
@@ -84,7 +84,7 @@ class Sender {
 
   // --- Input. ack is in [snd.una, snd.max].
   void on_ack(TimePoint now, const Ack& ack);
-  // An ACK of `ack`, below snd.una, that a later one has overtaken.
+  // An ACK of `ack`, below snd.una, that a later ACK has overtaken.
   void on_overtaken_ack(TimePoint now, SeqNum ack, std::span<const wire::SackBlock> sack);
 
   // --- Output. Fills payload fields of `frame`, whose headers the caller writes.
@@ -95,9 +95,9 @@ class Sender {
   // kProbe: send an empty segment that the peer must answer (zero window).
   Timeout on_timer(TimePoint now);
 
-  // The path takes less (RFC 1191): everything in flight is cut anew.
+  // The path carries less (RFC 1191): everything in flight is segmented again.
   void lower_mss(TimePoint now, std::uint32_t mss_bytes);
-  // And now it takes more: for what is sent from here on.
+  // The path carries more again: applies to bytes sent from here on.
   void raise_mss(std::uint32_t mss_bytes);
   void set_max_super_segment(std::uint32_t bytes);
 
@@ -109,8 +109,9 @@ class Sender {
   std::uint32_t max_window_bytes() const { return max_window_bytes_; }
   std::uint64_t acked_bytes() const { return queue_.begin(); }
   bool has_unacked() const { return snd_una_ != snd_max_ || queue_.size_bytes() > 0 || fin_due(); }
-  // Nothing is lost, or thought to be, and this tells nothing new: each segment of bulk that comes
-  // in repeats it, and is no answer to anything of ours.
+  // Whether the ACK in a data segment can be skipped: nothing is lost or suspected to be, and it
+  // tells nothing new. Each segment of bulk that we receive repeats it, and is no answer to our
+  // segments.
   bool has_heard(SeqNum ack, std::uint32_t window_bytes) const {
     return ack == snd_una_ && window_bytes == snd_wnd_bytes_ && window_bytes != 0 && is_plain() &&
            asked_ == kNever;
@@ -119,7 +120,7 @@ class Sender {
   bool is_in_flight(SeqNum seq) const {
     return seq.in_window(snd_una_, bytes_between(snd_una_, snd_max_));
   }
-  // Payload of the oldest segment in flight; 0: nothing is.
+  // Payload of the oldest segment in flight; 0: none is in flight.
   std::uint32_t front_bytes() const { return scoreboard_.empty() ? 0 : scoreboard_.front().length; }
   bool full_size_delivered() const { return full_size_delivered_; }
   TimePoint progress() const { return progress_; }
@@ -129,13 +130,13 @@ class Sender {
   const Congestion& congestion() const { return congestion_; }
   const SackScoreboard& scoreboard() const { return scoreboard_; }
   bool is_open() const { return state_ == State::kOpen; }
-  // Its part of a connection's.
+  // This half's part of the connection's statistics.
   void fill(ConnectionStatistics& out) const;
 
  private:
   // RFC 5681's and RFC 6582's phases: nothing lost, fast recovery, after an RTO.
   enum class State : std::uint8_t { kOpen, kRecovery, kLoss };
-  // What an ACK says arrived twice (RFC 2883): the tail loss probe, or something else.
+  // The segment that an ACK reports as received twice (RFC 2883): the tail loss probe, or another.
   enum class Dsack : std::uint8_t { kNone, kOfProbe, kOther };
 
   // Nothing lost, nothing sent twice, no holes reported.
@@ -145,10 +146,10 @@ class Sender {
   }
   bool fin_due() const { return fin_queued_ && !fin_acked_; }
   std::uint64_t offset(SeqNum seq) const { return queue_.begin() + bytes_between(snd_una_, seq); }
-  // The FIN has a number and no byte.
+  // The FIN has a number but no byte.
   std::uint64_t unsent_bytes() const { return fin_sent_ ? 0 : queue_.end() - offset(snd_nxt_); }
   std::uint32_t usable_window() const;
-  // RFC 9293 section 3.8.6.2.1: too little of `usable` for anything but a silly segment.
+  // RFC 9293 section 3.8.6.2.1: `usable` allows only a silly segment.
   bool is_silly(std::uint64_t unsent, std::uint32_t usable) const {
     return usable < std::min<std::uint64_t>(unsent, mss_bytes_) && usable < max_window_bytes_ / 2;
   }
@@ -157,7 +158,7 @@ class Sender {
     return bytes > presumed_bytes_ ? bytes - presumed_bytes_ : 0;
   }
 
-  // on_ack(), in the order it happens. See sender_ack.cc.
+  // The steps of on_ack(), in order. See sender_ack.cc.
   std::uint32_t take_cumulative(TimePoint now, const Ack& ack, Delivered& delivered);
   void take_sacks(const Ack& ack, Delivered& delivered, Dsack& dsack);
   Duration sample_rtt(TimePoint now, const Ack& ack, const Delivered& delivered, bool answers);
@@ -173,7 +174,7 @@ class Sender {
   void enter_recovery();
   void begin_episode();
 
-  // next(), in the order it tries.
+  // The steps of next(), in the order it tries them.
   bool retransmit(TimePoint now, TxFrame& frame, Outgoing& out);
   bool send_tail_probe(TimePoint now, TxFrame& frame, Outgoing& out);
   bool send_new(TimePoint now, std::uint32_t limit_bytes, TxFrame& frame, Outgoing& out);
@@ -181,7 +182,8 @@ class Sender {
   void send_record(TimePoint now, std::uint32_t i, TxFrame& frame, Outgoing& out);
   std::uint32_t new_data_limit();
 
-  // What has happened: nothing that waiting is about; new data left; what was waited for has come.
+  // Effect of an event on the timers: none; new data is outstanding; an answer came, so they
+  // restart.
   enum class Wait : std::uint8_t { kGoesOn, kIsForMore, kRestarts };
   ZTCP_UNPROTECTED void arm_timers(TimePoint now, Wait wait);
   Duration tail_probe_timeout() const;
@@ -203,11 +205,11 @@ class Sender {
   // --- Hot: touched for each segment or ACK.
   SeqNum snd_una_;
   SeqNum snd_nxt_;
-  SeqNum snd_max_;  // snd_nxt_ but for lower_mss(), which goes back.
+  SeqNum snd_max_;  // snd_nxt_, except after lower_mss(), which moves snd_nxt_ back.
   std::uint32_t snd_wnd_bytes_ = 0;
   std::uint32_t mss_bytes_ = 0;
   std::uint32_t super_bytes_ = 0;  // Payload of a full super-segment; 0: none.
-  // In flight for the scoreboard, but delivered: a peer without SACK says so by its duplicates.
+  // In flight for the scoreboard, but delivered according to duplicate ACKs of a peer without SACK.
   std::uint32_t presumed_bytes_ = 0;
   State state_ = State::kOpen;
   bool timestamps_ = false;
@@ -215,10 +217,10 @@ class Sender {
   bool fin_queued_ = false;
   bool fin_sent_ = false;
   bool fin_acked_ = false;
-  bool window_limited_ = false;  // The congestion window held data back at limited_end_.
+  bool window_limited_ = false;  // The congestion window held back data at limited_end_.
   bool tail_probe_due_ = false;
   bool full_size_delivered_ = false;
-  bool override_due_ = false;  // What waits may leave in a silly segment.
+  bool override_due_ = false;  // The waiting data may leave in a silly segment.
   SackScoreboard scoreboard_;
   SendQueue queue_;
   Congestion congestion_;
@@ -226,13 +228,13 @@ class Sender {
   RttEstimator rtt_;
   TimePoint rto_deadline_ = kNever;
   TimePoint probe_deadline_ = kNever;    // Tail loss probe (RFC 8985 section 7).
-  TimePoint reorder_deadline_ = kNever;  // RACK's own.
+  TimePoint reorder_deadline_ = kNever;  // RACK's reordering timer.
   TimePoint persist_deadline_ = kNever;  // RFC 9293 section 3.8.6.1.
   TimePoint progress_{};                 // When snd.una last moved, or data began to wait.
-  // The first repeat or probe since the peer was last heard; kNever: all have been answered.
+  // The first retransmission or probe since the peer was last heard; kNever: all were answered.
   TimePoint asked_ = kNever;
   SeqNum pace_round_end_;
-  SeqNum limited_end_;  // What was in flight up to here filled the congestion window.
+  SeqNum limited_end_;  // The data in flight up to here filled the congestion window.
 
   // --- Cold.
   std::uint32_t max_window_bytes_ = 0;
@@ -248,21 +250,21 @@ class Sender {
   bool undo_armed_ = false;
   bool undo_stamped_ = false;
   std::uint32_t undo_timestamp_ = 0;
-  // As RFC 3708 has it: what was repeated since the first loss, less what D-SACKs report. Once
-  // that is nothing, no repeat was needed.
+  // RFC 3708: bytes retransmitted since the first loss, less those that D-SACKs report. Once it is
+  // zero, no retransmission was needed.
   bool needless_armed_ = false;
   std::uint32_t needed_bytes_ = 0;
   SeqNum episode_begin_;
-  SeqNum repeated_end_;  // Nothing behind was repeated.
+  SeqNum repeated_end_;  // End of the retransmitted numbers.
   TimestampClock clock_;
-  TimePoint heard_shut_{};  // The last ACK that found the window shut, or left it so.
+  TimePoint heard_shut_{};  // The last ACK that found the window closed, or left it so.
   int persist_backoff_ = 0;
   Duration peer_ack_delay_{};  // See expect_late_acks().
   std::uint32_t max_super_bytes_ = 0;
   const TcpSettings& settings_;
   const Duration& rto_floor_;
   Counters& counters_;
-  // This connection's part of them.
+  // This connection's share of the counters.
   struct Tally {
     std::uint64_t retransmitted_bytes = 0;
     std::uint32_t timeouts = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What an ACK means to a Sender.
+// ACK processing of a Sender.
 #include <algorithm>
 #include <cassert>
 
@@ -12,7 +12,7 @@ namespace ztcp::tcp {
 void Sender::on_ack(TimePoint now, const Ack& ack) {
   assert(snd_una_.at_or_before(ack.ack) && ack.ack.at_or_before(snd_max_));
   asked_ = kNever;
-  // All that can have happened is progress.
+  // Fast path: such an ACK can only bring progress.
   const bool plain = ack.sack.empty() && is_plain();
   Delivered delivered;
   const std::uint32_t acked = take_cumulative(now, ack, delivered);
@@ -37,8 +37,8 @@ void Sender::on_ack(TimePoint now, const Ack& ack) {
   }
 
   rack_.on_progress(snd_una_);
-  // With a duplicate reported the original was answered before, and that answer was lost: the echo
-  // tells of then. But the path works.
+  // With a duplicate reported, the original was answered earlier and that answer was lost: the echo
+  // is of that time, so it is no sample. But the path works.
   const bool answers = acked > 0 && dsack == Dsack::kNone;
   if (acked > 0 && !answers) rtt_.forget_backoff();
   const Duration sample = sample_rtt(now, ack, delivered, answers);
@@ -46,7 +46,7 @@ void Sender::on_ack(TimePoint now, const Ack& ack) {
                             timestamp_before(ack.timestamp_echo, clock_.at(delivered.newest_sent));
   rack_.on_delivered(now, delivered, echoes_older, rtt_);
   if (!plain) {
-    // A tail loss probe that was not needed says nothing about reordering.
+    // A needless tail loss probe says nothing about reordering.
     if (dsack == Dsack::kOther) rack_.on_dsack(snd_nxt_);
     if (undo_if_spurious(ack, dsack, acked > 0)) {
       duplicate_acks_ = presumed_bytes_ = 0;
@@ -79,7 +79,7 @@ std::uint32_t Sender::take_cumulative(TimePoint now, const Ack& ack, Delivered& 
   const std::uint32_t acked = bytes_between(snd_una_, ack.ack);
   if (acked == 0) return 0;
   const std::uint64_t acked_to = offset(ack.ack);
-  // Only the FIN has a number and no byte.
+  // Only the FIN has a number but no byte.
   fin_acked_ = fin_queued_ && acked_to > queue_.end();
   queue_.pop(std::min(acked_to, queue_.end()));
   scoreboard_.acknowledge(ack.ack, mss_bytes_, delivered);
@@ -96,7 +96,7 @@ void Sender::take_sacks(const Ack& ack, Delivered& delivered, Dsack& dsack) {
     if (!begin.before(end)) continue;
     if (i == 0) {
       // RFC 2883 section 4: a first block below the cumulative ACK, or inside the second block,
-      // reports what arrived twice.
+      // reports bytes that arrived twice.
       const bool below = end.at_or_before(snd_una_ - ack.behind_bytes);
       const bool inside = ack.sack.size() > 1 && SeqNum(ack.sack[1].begin).at_or_before(begin) &&
                           end.at_or_before(SeqNum(ack.sack[1].end));
@@ -114,15 +114,15 @@ void Sender::take_sacks(const Ack& ack, Delivered& delivered, Dsack& dsack) {
         continue;
       }
     }
-    // Blocks of bytes never sent, or acknowledged, say nothing.
+    // Blocks of bytes never sent, or already acknowledged, are ignored.
     if (ack.behind_bytes > 0 && begin.before(snd_una_)) begin = earlier(snd_una_, end);
     if (begin == end || begin.before(snd_una_) || end.after(snd_max_)) continue;
     if (sack_) scoreboard_.sack(begin, end, mss_bytes_, delivered);
   }
 }
 
-// A segment sent once is a sample (Karn's rule), unless one sent twice had to come first; then the
-// echoed timestamp tells which one is answered (RFC 7323 section 4).
+// A segment sent once gives a sample (Karn's rule), unless the ACK also covers one sent twice; then
+// the echoed timestamp tells which transmission is answered (RFC 7323 section 4).
 Duration Sender::sample_rtt(TimePoint now, const Ack& ack, const Delivered& delivered,
                             bool answers) {
   Duration sample{};
@@ -150,7 +150,7 @@ bool Sender::undo_if_spurious(const Ack& ack, Dsack dsack, bool advanced) {
   congestion_.undo();
   rtt_.forget_backoff();
   if (dsack == Dsack::kNone) {
-    // What looked lost was late: RACK must wait longer.
+    // The segment was late, not lost: RACK must wait longer.
     rack_.note_reordering();
     rack_.on_dsack(snd_nxt_);
   }
@@ -170,8 +170,8 @@ void Sender::note_dsack(SeqNum begin, SeqNum end, bool of_probe) {
   if (of_episode) needed_bytes_ -= std::min(needed_bytes_, bytes);
 }
 
-// Each repeat since the first loss was reported as needless: nothing was lost. While something is
-// deemed lost that was not repeated yet, nobody knows.
+// Every retransmission since the first loss was reported as needless: nothing was lost. Not decided
+// while a segment deemed lost has not been retransmitted yet.
 void Sender::undo_if_all_was_needless() {
   if (!needless_armed_ || needed_bytes_ > 0 || scoreboard_.lost_bytes() > 0) return;
   needless_armed_ = undo_armed_ = false;
@@ -190,8 +190,8 @@ void Sender::detect_losses(TimePoint now) {
 }
 
 // Without SACK: RFC 6582, three duplicates and then one hole per partial ACK. A duplicate stands
-// for a segment that has left the path (RFC 6937 section 3), so the first two let new data out
-// (RFC 3042), and recovery goes on sending.
+// for a segment that has left the path (RFC 6937 section 3), so the first two let new data out (RFC
+// 3042), and recovery goes on sending.
 void Sender::count_duplicates(const Ack& ack, std::uint32_t acked_bytes, bool same_window,
                               Delivered& delivered) {
   if (acked_bytes > 0) {
@@ -201,7 +201,7 @@ void Sender::count_duplicates(const Ack& ack, std::uint32_t acked_bytes, bool sa
       presumed_bytes_ = 0;
       return;
     }
-    // One segment filled the hole; duplicates have told of the others.
+    // One segment filled the hole; duplicates have reported the others.
     const std::uint32_t told =
         std::min(presumed_bytes_, acked_bytes - std::min(acked_bytes, mss_bytes_));
     presumed_bytes_ -= told;
@@ -210,7 +210,7 @@ void Sender::count_duplicates(const Ack& ack, std::uint32_t acked_bytes, bool sa
       scoreboard_.mark_lost(0);
     return;
   }
-  // RFC 5681 section 2: a window that moved was worth an ACK of its own.
+  // RFC 5681 section 2: an ACK that updates the window is no duplicate.
   if (!ack.pure || !same_window || scoreboard_.empty()) return;
   if (state_ != State::kLoss && flight_bytes() > 0) {
     const std::uint32_t bytes = std::min(mss_bytes_, flight_bytes());
@@ -222,12 +222,12 @@ void Sender::count_duplicates(const Ack& ack, std::uint32_t acked_bytes, bool sa
     scoreboard_.mark_lost(0);
 }
 
-// RFC 8985 section 7.4.2: did the probe repair a loss that nothing else would have told of?
+// RFC 8985 section 7.4.2: did the probe repair a loss that was not detected otherwise?
 void Sender::check_tail_probe(const Ack& ack, Dsack dsack, bool advanced) {
   if (!probe_outstanding_ || ack.ack.before(probe_end_)) return;
   const bool lost_nothing = !probe_retransmitted_ || dsack != Dsack::kNone;
   const bool repaired = !lost_nothing && ack.ack.after(probe_end_);
-  // From a peer without D-SACK.
+  // Both copies arrived; the peer has no D-SACK.
   const bool both_came = ack.pure && !advanced && ack.sack.empty();
   if (lost_nothing || repaired || both_came) probe_outstanding_ = false;
   if (repaired && state_ == State::kOpen) {
@@ -236,11 +236,11 @@ void Sender::check_tail_probe(const Ack& ack, Dsack dsack, bool advanced) {
   }
 }
 
-// A loss is to be repaired, and nothing was before.
+// The first loss after a time without any.
 void Sender::begin_episode() {
   needless_armed_ = true;
   episode_begin_ = snd_una_;
-  // A probe's copy that is still under way will be reported, too.
+  // A probe that is still in flight will be reported, too.
   const bool has_probe = probe_outstanding_ && probe_retransmitted_;
   needed_bytes_ = has_probe ? mss_bytes_ : 0;
   repeated_end_ = has_probe ? probe_end_ : snd_una_;
@@ -278,11 +278,11 @@ void Sender::move_state(TimePoint now, const Ack& ack, const Delivered& delivere
   if (state_ == State::kRecovery) {
     congestion_.on_recovery_ack(delivered.bytes, acked_bytes > 0, flight_bytes());
   } else if (acked_bytes > 0 && before != State::kRecovery) {
-    // RFC 5681 section 3.1: what moves snd.una counts, not what is SACKed. After a timeout much of
-    // that may have been delivered long ago, and is not the repeats' doing.
+    // RFC 5681 section 3.1: bytes that move snd.una count, not SACKed ones. After a timeout many of
+    // them may have been delivered long ago, not by the retransmissions.
     const std::uint32_t counted =
         before == State::kLoss ? std::min(acked_bytes, delivered.bytes) : acked_bytes;
-    // For all ACKs of what filled the window, and not only for the first of a burst.
+    // Applies to all ACKs of the data that filled the window, not only to the first of a burst.
     if (window_limited_ && limited_end_.at_or_before(ack.ack - acked_bytes))
       window_limited_ = false;
     congestion_.on_ack(now, {.ack = ack.ack,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// When a Sender stops waiting.
+// Timers of a Sender.
 #include <algorithm>
 #include <chrono>
 
@@ -10,22 +10,22 @@
 namespace ztcp::tcp {
 namespace {
 
-// What a receiver may take to notice a burst, beyond what the round trip has shown so far.
+// Time in which a receiver notices a burst, beyond the measured round trip.
 constexpr Duration kProbeSlack = std::chrono::microseconds(200);
 
 }  // namespace
 
 Duration Sender::tail_probe_timeout() const {
-  // RFC 8985 section 7.2. Its WCDelAckT is there for peers that delay: ours acknowledge each burst.
-  // Who delays answers more than one full segment at once, whatever they were cut into.
+  // RFC 8985 section 7.2. Its WCDelAckT is for peers that delay ACKs: ours acknowledge each burst.
+  // A peer that delays ACKs answers more than one full segment at once, however it was segmented.
   const Duration base = std::max(2 * rtt_.srtt(), rtt_.srtt() + 4 * rtt_.rttvar());
   const bool may_be_delayed = scoreboard_.in_flight_bytes() <= mss_bytes_;
   return std::max(base + kProbeSlack, rto_floor_ / 2) +
          (may_be_delayed ? peer_ack_delay_ : Duration::zero());
 }
 
-// Between two questions to a peer that shut its window and answers: several fit into the user
-// timeout, so that no single lost answer ends the connection.
+// Longest interval between probes to a peer that closed its window and answers: several fit into
+// the user timeout, so that a single lost answer does not end the connection.
 Duration Sender::longest_wait() const {
   const Duration most = std::min(settings_.rto_max, settings_.user_timeout / 4);
   return std::max(most, rtt_.first_rto(rto_floor_));
@@ -58,18 +58,18 @@ void Sender::arm_timers(TimePoint now, Wait wait) {
     }
     rto_deadline_ = std::min(now + rto, limit);
   }
-  // RFC 8985 section 7.2: only while nothing else points at a loss, and one probe at a time.
+  // RFC 8985 section 7.2: only without other signs of a loss, and one probe at a time.
   const bool probing = state_ == State::kOpen && sack_ && !probe_outstanding_ &&
                        scoreboard_.sacked_bytes() == 0 && rtt_.has_sample();
   if (!probing)
     probe_deadline_ = kNever;
   else if (wait != Wait::kGoesOn || probe_deadline_ == kNever)
-    // One that would come after the timeout takes its place.
+    // A probe that would come after the timeout replaces it.
     probe_deadline_ = std::min(now + tail_probe_timeout(), rto_deadline_);
 }
 
-// RFC 9293 section 3.8.6.1: a peer that shut its window over what is in flight, and answers, is
-// alive. It is gone when it leaves a question unanswered.
+// RFC 9293 section 3.8.6.1: a peer that closed its window below the bytes in flight, and answers,
+// is alive. It is given up when it does not answer a probe.
 TimePoint Sender::give_up_at() const {
   if (snd_wnd_bytes_ == 0) return asked_ == kNever ? kNever : asked_ + settings_.user_timeout;
   return patience_end();
@@ -87,7 +87,7 @@ Sender::Timeout Sender::on_timer(TimePoint now) {
       override_due_ = true;
       return Timeout::kNone;
     }
-    // A peer that answers may keep its window shut; one that is silent is gone.
+    // A peer that answers may keep its window closed; one that is silent is given up.
     note_asked(now);
     if (now - asked_ >= settings_.user_timeout) return Timeout::kGiveUp;
     if (persist_interval() < longest_wait()) ++persist_backoff_;
@@ -118,12 +118,12 @@ Sender::Timeout Sender::on_timer(TimePoint now) {
 void Sender::on_rto(TimePoint now) {
   ++counters_.rto_fired;
   ++tally_.timeouts;
-  // RFC 2018 section 8: what was SACKed stays so, unless the very first segment was: then the peer
-  // has thrown it away, or it would have acknowledged it.
+  // RFC 2018 section 8: SACKed segments stay SACKed, unless the very first one is: then the peer
+  // has dropped it, otherwise it would have acknowledged it.
   if (scoreboard_.front().is(SentRecord::kSacked)) scoreboard_.forget_sacks();
   rack_.mark_losses_on_rto(now, rtt_, scoreboard_);
   duplicate_acks_ = presumed_bytes_ = 0;
-  // In recovery the window is what PRR lets out, and ssthresh has been reduced.
+  // In recovery PRR sets the window, and ssthresh has been reduced already.
   if (state_ == State::kRecovery && !undo_armed_) congestion_.keep_reduction();
   congestion_.on_timeout(state_ == State::kOpen, snd_nxt_, scoreboard_.in_flight_bytes());
   if (state_ == State::kOpen) begin_episode();

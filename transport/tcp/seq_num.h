@@ -3,8 +3,8 @@
 //
 // A TCP sequence number: an integer modulo 2^32 (RFC 9293 section 3.4).
 //
-// Order means something only between numbers less than 2^31 apart, which every window we accept
-// guarantees. It is not transitive, so there is no operator< and no use as a key.
+// Numbers can be ordered only if they are less than 2^31 apart, which every window we accept
+// guarantees. The order is not transitive, so there is no operator< and no use as a key.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class SeqNum {
   friend constexpr std::int32_t distance(SeqNum from, SeqNum to) {
     return static_cast<std::int32_t>(to.raw_ - from.raw_);
   }
-  // Bytes from `from` up to `to`, which is not older.
+  // Bytes from `from` up to `to`, which must not be older.
   friend constexpr std::uint32_t bytes_between(SeqNum from, SeqNum to) {
     return to.raw_ - from.raw_;
   }

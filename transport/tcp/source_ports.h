@@ -2,8 +2,8 @@
 // Copyright the ztcp authors
 //
 // The source ports of a stack's connections (RFC 6056 section 3.3.3: a hashed start, then the first
-// free one). Stacks that share a NIC share them out by number, so that each of them knows whose a
-// segment is that the NIC put into the wrong queue, without asking.
+// free one). Stacks that share a NIC divide the ports by number, so that each can tell which stack
+// owns a segment that the NIC delivered to the wrong queue.
 //
 // Owned by a Stack.
 #pragma once
@@ -18,12 +18,12 @@ namespace ztcp::tcp {
 
 class SourcePorts {
  public:
-  // Ports that the peer's answers are tried from, each at the cost of a round trip, until they come
-  // to our own queue: eight queues are missed so often once in 5000 times.
+  // Ports that are tried, at a round trip each, until the peer's answers come to our queue. With
+  // eight queues that fails for one in 5000 connections.
   static constexpr int kMostTries = 64;
-  // Where that was in vain the NIC hardly looks at ports, and the next connections try less.
+  // After that failed, the NIC seems to ignore ports, and further connections try fewer.
   static constexpr int kFewTries = 4;
-  // After so many that were chosen by what the NIC said of itself, its word is not believed.
+  // After this many mispredicted ports, the NIC's description is not used any more.
   static constexpr int kTriesBelieved = 4;
 
   explicit SourcePorts(const StackConfig& config)
@@ -34,14 +34,14 @@ class SourcePorts {
 
   bool is_shared() const { return shard_.count > 1; }
 
-  // Whose connections have this port; nobody's: those that begin elsewhere may have it.
+  // The stack whose connections use this port; nothing: an incoming connection may have it.
   std::optional<std::uint8_t> owner(std::uint16_t port) const {
     if (port < first_ || port > last_) return std::nullopt;
     return static_cast<std::uint8_t>((port - first_) % shard_.count);
   }
 
-  // The first of our ports from the `start`th on that is free for a connection to `remote`, of
-  // which so many were tried.
+  // The first of our ports, from number `start` on, that is free for a connection to `remote`.
+  // `tried`: ports tried already.
   template <class IsFree>
   std::optional<std::uint16_t> choose(std::uint32_t start, Endpoint remote, int tried,
                                       IsFree&& is_free) const {
@@ -65,17 +65,17 @@ class SourcePorts {
     return find([](std::uint16_t) { return true; });
   }
 
-  // After the answer of the `tried`th port came to another queue. A NIC that says that it does not
-  // look at ports puts the next one's there, too.
+  // After the answer to port number `tried` came to another queue. If the NIC does not look at
+  // ports, the next one's answer would go there, too.
   bool may_try_another(int tried) const {
     if (shard_.spread != nullptr && !shard_.spread->hashes_ports) return false;
     return tried < (is_in_vain_ ? kFewTries : kMostTries);
   }
-  // How it ended: the answers came to our queue, or never did.
+  // Result of a search: whether the answers came to our queue.
   void note_luck(bool found) { is_in_vain_ = !found; }
 
  private:
-  // What we send to ourselves never meets the NIC.
+  // Frames to our own address never pass the NIC.
   bool is_predicted(Endpoint remote, int tried) const {
     return is_shared() && shard_.spread != nullptr && shard_.spread->hashes_ports &&
            tried < kTriesBelieved && remote.address.is_v4() && remote.address != own_;

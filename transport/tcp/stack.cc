@@ -12,19 +12,19 @@
 namespace ztcp::tcp {
 namespace {
 
-// Writes outstanding per connection. NCCL keeps 32 messages under way, each at most a few chunks.
+// Outstanding writes per connection. NCCL keeps 32 messages in flight, each at most a few chunks.
 constexpr std::size_t kPiecesEach = 1024;
 constexpr std::size_t kCopiedBytesEach = 64U << 10;
 // Frames one connection may fill before the next has its turn.
 constexpr std::size_t kQuantumFrames = 16;
-// Half-open connections cost nothing while places are free, so only a full table makes one go for
-// a SYN, and only one that had this long. Whoever means it answers within a round trip, so a flood
-// pushes out itself; a crowd of peers that come at once loses nobody, and whoever finds no place
-// asks again. No limit per source: whose name a flood bears is its own choice.
+// Half-open connections cost nothing while slots are free, so one is dropped only when the table is
+// full, for a SYN, and only after this time. A real peer answers within a round trip, so a flood
+// displaces its own SYNs; in a burst of real peers no connection is lost, and a peer that finds no
+// slot sends its SYN again. There is no limit per source: a flood can forge its addresses.
 constexpr Duration kHandshakeGrace = std::chrono::milliseconds(10);
 
-// As many segments as fill a window like our own, twice for short ones as long as it is the first;
-// one that has grown is filled by bulk.
+// Segments in a window like our own, twice as many for short ones in the first window; a window
+// that has grown is filled with bulk.
 std::size_t records_for(const StackConfig& config) {
   const std::size_t each = std::max<std::size_t>(config.mtu_bytes, 576) - 52;
   const std::size_t most = config.tcp.receive_window_bytes / each;
@@ -45,9 +45,9 @@ std::span<T> slice(const std::unique_ptr<std::byte[]>& memory, std::size_t index
   return {reinterpret_cast<T*>(memory.get()) + index * each, each};
 }
 
-// The next frame of a burst is on its way while this one is copied. A core reads ahead by itself
-// only after a few lines in a row, so that with short frames it would wait at each of them; in long
-// ones it does better alone.
+// Prefetches the next frame of a burst while this one is copied. A core prefetches by itself only
+// after a few lines in a row, so it would wait at each short frame; for long ones its own prefetch
+// is better.
 void prefetch(std::span<const std::byte> bytes) {
   constexpr std::size_t kLineBytes = 64;
   constexpr std::size_t kShortBytes = 2048;
@@ -87,10 +87,10 @@ Stack::Impl::Impl(const StackConfig& config, const std::array<std::uint64_t, 2>&
   announce();
 }
 
-// RFC 5227 section 3: neighbours that knew this address under another MAC learn better.
+// RFC 5227 section 3: neighbours that have this address with another MAC update it.
 void Stack::Impl::announce() {
   const StackConfig& config = context.config;
-  // Once for a NIC.
+  // Once per NIC.
   if (config.address.address == Ipv4Address{} || config.shard.index != 0) return;
   write_arp({.operation = wire::ArpOperation::kRequest,
              .sender_mac = config.mac,
@@ -127,7 +127,7 @@ void Stack::Impl::end_turn(TimePoint now) {
 
 void Stack::Impl::drop(Connection& connection) {
   connection.drop();
-  // At once: no user knows it, so nothing on the call stack names it. The others that have ended
+  // At once: no user knows it, so nothing on the call stack refers to it. Other ended connections
   // wait for reap().
   free.push_back(context.retired.back());
   context.retired.pop_back();
@@ -193,14 +193,14 @@ void Stack::on_timers(TimePoint now) {
 std::size_t Stack::collect(TimePoint now, std::span<TxFrame> out) {
   StackContext& context = impl_->context;
   std::size_t count = 0;
-  impl_->reap();  // What its user aborted since.
+  impl_->reap();  // Connections that the user aborted since the last call.
   while (context.neighbours.has_request() && !context.control.full()) {
     MacAddress to;
     if (const auto request = context.neighbours.take_request(to)) impl_->write_arp(*request, to);
   }
   while (count < out.size() && context.control.take(out[count])) ++count;
 
-  // One round: whoever has more to say comes again behind the others.
+  // Round-robin: a connection with more to send is queued again behind the others.
   while (count < out.size() && !context.ready.empty()) {
     const std::uint32_t index = context.ready.pop();
     const std::size_t quantum = std::min(kQuantumFrames, out.size() - count);
@@ -215,7 +215,7 @@ std::size_t Stack::collect(TimePoint now, std::span<TxFrame> out) {
 TimePoint Stack::next_deadline() const {
   const StackContext& context = impl_->context;
   if (!context.ready.empty() || !context.control.empty() || context.neighbours.has_request())
-    return TimePoint{};  // collect() has something to say now.
+    return TimePoint{};  // collect() has frames to send now.
   return std::min(context.wheel.next_deadline(), context.neighbours.next_deadline());
 }
 
@@ -236,7 +236,7 @@ Result<Stream*> Stack::connect(TimePoint now, Endpoint remote, StreamEvents& eve
   StackContext& context = impl_->context;
   const StackConfig& config = context.config;
   const auto next_hop = context.neighbours.next_hop(remote.address);
-  // RFC 9293 MUST-46: never to a group.
+  // RFC 9293 MUST-46: never to a multicast or broadcast address.
   if (!next_hop || !config.address.may_be_host(remote.address.v4()))
     return fail(Errc::kNoRoute, "tcp connect");
   const auto port = context.choose_port(remote, /*tried=*/0);

@@ -26,10 +26,10 @@
 
 namespace ztcp::tcp {
 
-// Hears of connections arriving at a listening port.
+// Told of connections that arrive at a listening port.
 class StreamAcceptor {
  public:
-  // A connection from `remote` is established. Returns who will hear its events, or nullptr to
+  // A connection from `remote` is established. Returns the receiver of its events, or nullptr to
   // refuse it (the stack sends RST). on_open() is not called for accepted streams.
   virtual StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote) = 0;
 
@@ -37,10 +37,10 @@ class StreamAcceptor {
   ~StreamAcceptor() = default;
 };
 
-// Everything counted, per stack. Plain, owned by the stack's thread; named for ztcp_stat.
+// All counters of a stack. Plain, owned by the stack's thread; named for ztcp_stat.
 struct Counters {
   std::uint64_t rx_segments = 0;
-  std::uint64_t rx_bytes = 0;  // In-order payload handed up.
+  std::uint64_t rx_bytes = 0;  // In-order payload delivered.
   std::uint64_t rx_out_of_order = 0;
   std::uint64_t rx_duplicate = 0;
   std::uint64_t rx_paws = 0;  // Segments with a timestamp older than the last one's.
@@ -48,7 +48,7 @@ struct Counters {
   std::uint64_t rx_malformed = 0;
   std::uint64_t rx_not_for_us = 0;
   std::uint64_t rx_no_connection = 0;
-  std::uint64_t rx_handed_over = 0;        // Segments of another stack's connections (Shard).
+  std::uint64_t rx_handed_over = 0;        // Segments for another stack's connections (Shard).
   std::uint64_t rx_dropped_no_memory = 0;  // Out-of-order frames beyond their share of the pool.
   std::uint64_t rx_dropped_of_others = 0;  // Out-of-order frames beyond Shard::kMostHeldOfOthers.
   std::uint64_t tx_segments = 0;
@@ -59,84 +59,91 @@ struct Counters {
   std::uint64_t tlp_fired = 0;
   std::uint64_t rack_recoveries = 0;
   std::uint64_t spurious_recoveries = 0;
-  std::uint64_t dsacked_segments = 0;    // Repeats that peers report as needless (RFC 2883).
-  std::uint64_t reordered_segments = 0;  // Sent once and delivered behind later ones.
+  std::uint64_t dsacked_segments = 0;    // Retransmissions that peers report as needless (RFC
+                                         // 2883).
+  std::uint64_t reordered_segments = 0;  // Sent once and delivered after later ones.
   std::uint64_t path_mtu_cuts =
       0;  // Connections that went on with smaller packets, or failed to open.
-  std::uint64_t path_mtu_raises = 0;  // And with larger ones again.
+  std::uint64_t path_mtu_raises = 0;  // Connections that returned to larger ones.
   std::uint64_t challenge_acks = 0;
   std::uint64_t connections_opened = 0;
   std::uint64_t connections_accepted = 0;
   std::uint64_t connections_failed = 0;
   std::uint64_t syn_dropped_table_full = 0;
-  std::uint64_t ports_passed_over = 0;  // The NIC puts their answers into another stack's queue.
-  std::uint64_t arp_unresolved = 0;     // Connects that ended without their neighbour's answer.
+  std::uint64_t ports_passed_over = 0;  // Their answers came to another stack's queue.
+  std::uint64_t arp_unresolved = 0;     // Connects that failed without an ARP reply.
   std::uint64_t arp_mac_changes = 0;    // A neighbour answers from another MAC than before.
-  // Somebody claimed a neighbour's address and the neighbour still answers from where it was: two
-  // hosts with one address, or a forger.
+  // Another host claimed a neighbour's address, and the neighbour still answers from its old MAC:
+  // two hosts with one address, or a forged packet.
   std::uint64_t arp_conflicts = 0;
-  std::uint64_t arp_own_address_claimed = 0;  // Another host says that our address is its own.
-  std::uint64_t arp_bad_sender = 0;           // ARP from a group's MAC, from none, or from ours.
+  std::uint64_t arp_own_address_claimed = 0;  // Another host claims our address.
+  std::uint64_t arp_bad_sender = 0;           // ARP from a multicast MAC, a zero MAC, or ours.
 };
 
 class Stack {
  public:
-  // What its connections reserve: ordinary memory, touched as they come.
+  // Memory that a stack's connections reserve: ordinary memory, touched as they are used.
   static std::size_t reserved_bytes(const StackConfig& config);
 
   // Allocates everything it will ever use. `secret` seeds RFC 6528 sequence numbers and source
-  // ports; give random bits in the product, a fixed value in tests.
+  // ports; pass random bits in the product, a fixed value in tests.
   Stack(const StackConfig& config, std::array<std::uint64_t, 2> secret);
   ~Stack();
   Stack(const Stack&) = delete;
   Stack& operator=(const Stack&) = delete;
 
-  // --- The four verbs of the loop ----------------------------------------------------------------
+  // --- The four calls of the loop ----------------------------------------------------------------
+  //
   // Takes a burst. Sets `kept` on each frame it holds (out-of-order data, loans); those come back
   // through take_released(). All others are the caller's again on return.
   void on_frames(TimePoint now, std::span<RxFrame> frames);
-  // Fires whatever is due at or before `now`.
+  // Fires timers due at or before `now`.
   void on_timers(TimePoint now);
-  // Fills up to out.size() frames that may leave at `now`: data by round robin over connections,
-  // pending ACKs (one per connection per burst), ARP, RST. Returns how many. They count as sent.
+  // Fills up to out.size() frames that may leave at `now`: data by round-robin over connections,
+  // pending ACKs (one per connection per burst), ARP, RST. Returns their number. They count as
+  // sent.
   std::size_t collect(TimePoint now, std::span<TxFrame> out);
   // When on_timers() or, for paced data, collect() must next run; kNever when idle.
   TimePoint next_deadline() const;
 
-  // What it shows to StreamEvents::on_bytes() may be lent, and its frame is kept until it is back.
+  // The bytes passed to StreamEvents::on_bytes() may be lent; their frame is kept until it is given
+  // back.
   FrameLoans& loans();
-  // Held frames that are done with; release them to the link. Returns how many were written.
+  // Held frames that are no longer needed, to be released to the link. Returns how many were
+  // written.
   std::size_t take_released(std::span<RxFrame> out);
 
-  // How long before `now` the turn before this one began; of every turn. RTO and TLP deadlines
-  // stretch with the longest recent gap, so that a starved poller does not take its own absence for
-  // loss.
+  // To be called each turn. `gap`: how long before `now` the previous turn began. RTO and TLP
+  // deadlines stretch with the longest recent gap, so that a starved poller does not take its own
+  // delay for loss.
   void note_poll_gap(TimePoint now, Duration gap);
 
   // --- Connections -------------------------------------------------------------------------------
-  // Opens a connection from a random port of the ephemeral range. Events start after this call
+  //
+  // Opens a connection from a random port of the ephemeral range. Events start after this call has
   // returned.
-  // Fails with kFull when the connection table is full, kNoRoute when no route leads there.
+  // Fails with kFull when the connection table is full, with kNoRoute when there is no route.
   Result<Stream*> connect(TimePoint now, Endpoint remote, StreamEvents& events);
   // Fails with kBusy when the port is taken.
   Status listen(std::uint16_t port, StreamAcceptor& acceptor);
   void unlisten(std::uint16_t port);
 
-  // Makes a host answer on every connection with it, if it lives; and when one of them heard of it
-  // last: TimePoint::min() where there is none. Both look at the whole table.
+  // probe() makes a host answer on every connection with it, if it lives; heard_from() is the last
+  // time that one of them received a segment, TimePoint::min() without connections. Both scan the
+  // whole table.
   void probe(IpAddress remote);
   TimePoint heard_from(IpAddress remote) const;
 
-  // Places of the table that are taken; half-open ones give way to connect() and don't count.
+  // Connections in the table, except half-open ones, which give way to connect().
   std::size_t connections() const;
-  // Connections that still have something to say to the peer (data or FIN unacknowledged). Zero:
-  // the process may end without a peer noticing anything missing.
+  // Connections with data or FIN unacknowledged. Zero: the process may end without data loss at any
+  // peer.
   std::size_t unfinished() const;
 
   const Counters& counters() const;
-  // What was found of the paths since it was asked last; nothing: no more.
+  // The next change of a path that was not fetched yet; nothing: no more.
   std::optional<PathMtuChange> take_path_change();
-  // Tells of each connection that there is. Looks at the whole table.
+  // Calls tell() for each connection. Scans the whole table.
   void for_each_connection(const std::function<void(const ConnectionStatistics&)>& tell) const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the connections of one Stack share with it and with each other. Owned by the Stack.
+// State that the connections of one Stack share. Owned by the Stack.
 #pragma once
 
 #include <algorithm>
@@ -64,7 +64,7 @@ struct StackContext {
     return nullptr;
   }
 
-  // For a connection to `remote`, of whose ports so many were tried already.
+  // For a connection to `remote`. `tried`: ports tried already.
   std::optional<std::uint16_t> choose_port(Endpoint remote, int tried) {
     const std::uint32_t start = unguessable.port_offset(local(0), remote);
     return ports.choose(start, remote, tried, [&](std::uint16_t port) {
@@ -73,12 +73,12 @@ struct StackContext {
     });
   }
 
-  // The NIC put it into another queue than ours, whose stack handed it over.
+  // The NIC delivered the frame to another stack's queue, and that stack handed it over.
   bool was_handed_over(const RxFrame& frame) const {
     return ports.is_shared() && frame.port != config.shard.index;
   }
 
-  // A connection has ended; its slot is used again once nothing on the call stack names it.
+  // A connection has ended; its slot is reused once nothing on the call stack refers to it.
   void retire(std::uint32_t index, Demux::Key key) {
     demux.remove(key);
     wheel.cancel(index);
@@ -123,15 +123,15 @@ struct StackContext {
   Neighbours neighbours;
   PollGaps poll_gaps;
   Duration rto_floor{};
-  // Connections that no user knows, in the order in which they came to be so: the first of a list
-  // goes when its place is needed, and a flood must not make finding it dear.
+  // Connections that no user knows, oldest first: the first is dropped when its slot is needed, and
+  // finding it must be cheap under a flood.
   IntrusiveList<Connection> half_open;
   IntrusiveList<Connection> time_wait;
-  IntrusiveList<Connection> resetting;  // Ended, but for a RST that has not left.
+  IntrusiveList<Connection> resetting;  // Ended, but their RST has not been sent.
   std::uint32_t half_open_count = 0;
   PathMtuChanges path_changes;
-  StreamHealth health_at_end;    // Of the connection whose user is just being told that it failed.
-  std::vector<std::byte> zeros;  // What a path probe carries.
+  StreamHealth health_at_end;    // Saved while on_failed() is running.
+  std::vector<std::byte> zeros;  // Payload of path probes.
   std::vector<Listener> listeners;
   std::vector<std::uint32_t> retired;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// ICMP: what routers and hosts say about segments of ours (RFC 9293 section 3.9.2.2, with the
-// doubts of RFC 5927), and echo.
+// ICMP: errors that routers and hosts report for our segments (RFC 9293 section 3.9.2.2, with the
+// checks of RFC 5927), and echo.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -18,8 +18,8 @@ struct Verdict {
   bool hard = false;
 };
 
-// MUST-56, SHLD-26. The prohibitions, which RFC 1122 section 4.2.3.9 does not judge, are hard: no
-// firewall changes its mind within a connect's patience, and its word is the reason a user needs.
+// MUST-56, SHLD-26. The prohibitions, which RFC 1122 section 4.2.3.9 does not classify, are hard: a
+// firewall does not change within the connect timeout, and its report is the reason a user needs.
 Verdict judge(const wire::IcmpError& error) {
   using wire::IcmpError;
   if (error.type == IcmpError::kTimeExceeded) return {.reason = "icmp: time exceeded"};
@@ -65,7 +65,7 @@ void Stack::Impl::on_icmp(TimePoint now, RxFrame& frame, const wire::ParsedFrame
     return;
   }
   const auto request = wire::parse_icmp_echo(head);
-  // The echo buffer is free again once the reply is out.
+  // The echo buffer is free again once the reply was sent.
   if (!request || !request->is_request || parsed.payload_bytes > echo.size() ||
       !context.control.empty())
     return;
@@ -75,7 +75,7 @@ void Stack::Impl::on_icmp(TimePoint now, RxFrame& frame, const wire::ParsedFrame
 }
 
 bool Stack::Impl::on_icmp_error(TimePoint now, const wire::IcmpError& error) {
-  if (error.source.address != context.config.address.address) return true;  // Nobody's.
+  if (error.source.address != context.config.address.address) return true;  // Not for this host.
   const std::uint32_t index = context.demux.find(Demux::key(error.destination, error.source.port));
   if (index == Demux::kNone) return false;
   touched.push(index);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What is behind Stack: the slots of all connections, the memory they share, and the way frames
-// take from Ethernet to a connection. stack.cc: set-up and the verbs; stack_input.cc and
-// stack_icmp.cc: frames in.
+// The implementation of Stack: the slots of all connections, the memory they share, and the path of
+// frames from Ethernet to a connection. stack.cc: set-up and the calls; stack_input.cc and
+// stack_icmp.cc: received frames.
 #pragma once
 
 #include <array>
@@ -22,8 +22,8 @@
 
 namespace ztcp::tcp {
 
-// Arrays for all connections, cut into equal parts. Nothing touches a part before its connection
-// does, so a table for a thousand costs the memory of those in use.
+// Arrays for all connections, cut into equal parts. A part is not touched before its connection
+// begins, so a table for a thousand costs only the memory of those in use.
 class ConnectionMemory {
  public:
   explicit ConnectionMemory(const StackConfig& config);
@@ -39,31 +39,31 @@ class ConnectionMemory {
 struct Stack::Impl {
   Impl(const StackConfig& config, const std::array<std::uint64_t, 2>& secret);
 
-  // Frames in.
+  // Received frames.
   void on_frame(TimePoint now, RxFrame& frame);
   void on_tcp(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed);
   void on_segment_in_listen(TimePoint now, const wire::ParsedFrame& parsed);
   void on_unexpected(const wire::ParsedFrame& parsed);
-  // `beyond`: the last number of the connection that this one replaces.
+  // `beyond`: the last sequence number of the connection that this one replaces.
   void on_syn(TimePoint now, const wire::ParsedFrame& parsed, std::optional<SeqNum> beyond);
   bool may_come_from(const wire::ParsedFrame& parsed) const;
   void on_arp(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed);
-  // Of stacks that share a NIC: a segment of another's connection is handed to it, true; what is of
-  // use to all goes round, once.
+  // For stacks that share a NIC. hand_over(): if another stack owns the segment, hands it to that
+  // one and returns true. pass_on(): passes a frame that concerns all stacks once around.
   bool hand_over(RxFrame& frame, const wire::ParsedFrame& parsed);
   void pass_on(RxFrame& frame) const;
   // stack_icmp.cc
   void on_icmp(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed);
-  // False: of none of our connections.
+  // False: it concerns none of our connections.
   bool on_icmp_error(TimePoint now, const wire::IcmpError& error);
   void answer_echo(const wire::ParsedFrame& parsed, std::span<std::byte> message);
 
   void end_turn(TimePoint now);
   void reap();
-  // A free slot, if need be that of a connection that no user knows; Demux::kNone: none. What our
-  // user asks for goes before any stranger.
+  // A free slot, if necessary by dropping a connection that no user knows; Demux::kNone: none. Our
+  // own user (`for_us`) has priority over incoming connections.
   std::uint32_t take_slot(TimePoint now, bool for_us);
-  // Sends the RST that a slot waits for, if there is space.
+  // Sends the RST that a slot waits for, if a control frame is free.
   void hurry_reset(TimePoint now);
   // Ends a connection that no user knows, and frees its slot.
   void drop(Connection& connection);
@@ -75,8 +75,8 @@ struct Stack::Impl {
   ConnectionMemory memory;
   std::deque<Connection> connections;  // Never grows after construction.
   std::vector<std::uint32_t> free;
-  WorkQueue touched;            // Connections of this burst.
-  wire::HeaderRun headers;      // Of the frame at hand.
+  WorkQueue touched;            // Connections with segments in this burst.
+  wire::HeaderRun headers;      // Parses the current frame.
   std::vector<std::byte> echo;  // One ICMP message at a time is answered; more are dropped.
 };
 

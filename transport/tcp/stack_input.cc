@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// From a frame to whom it is for. Whatever a stranger sends costs a counter, at most one answer,
-// and no memory.
+// Finds the receiver of a frame. A frame from a stranger costs a counter, at most one answer, and
+// no memory.
 #include "transport/tcp/stack_impl.h"
 #include "transport/wire/arp.h"
 
 namespace ztcp::tcp {
 namespace {
 
-// SYN and FIN, or SYN and RST, is nobody's way to begin.
+// SYN with FIN or RST is not a valid beginning.
 bool is_plain_syn(const wire::TcpHeader& tcp) {
   constexpr wire::TcpFlags kMask = wire::kSyn | wire::kAck | wire::kRst | wire::kFin;
   return (tcp.flags & kMask) == wire::kSyn;
@@ -22,8 +22,8 @@ void Stack::Impl::on_frame(TimePoint now, RxFrame& frame) {
   const wire::ParsedFrame& parsed = headers.next(frame);
   const StackConfig& config = context.config;
   if (parsed.kind == wire::FrameKind::kTcp) [[likely]] {
-    // A segment for our address in somebody else's frame is no news of ours: a switch that floods,
-    // or a port in promiscuous mode. Broadcast TCP is nobody's (RFC 1122 section 4.2.3.10).
+    // A segment for our address in a frame for another MAC says nothing about us: the switch
+    // floods, or the port is promiscuous. Broadcast TCP is ignored (RFC 1122 section 4.2.3.10).
     if (parsed.ethernet.destination != config.mac ||
         parsed.ip.destination != config.address.address ||
         parsed.ethernet.vlan_id != config.vlan_id) [[unlikely]] {
@@ -50,7 +50,7 @@ void Stack::Impl::on_frame(TimePoint now, RxFrame& frame) {
 }
 
 void Stack::Impl::on_tcp(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed) {
-  // Before anything looks at the payload, or believes the header.
+  // Before any code looks at the payload, or believes the header.
   if (!wire::verify_checksums(frame, parsed)) [[unlikely]] {
     ++context.counters.rx_bad_checksum;
     return;
@@ -68,14 +68,14 @@ void Stack::Impl::on_tcp(TimePoint now, RxFrame& frame, const wire::ParsedFrame&
       connection.on_segment(now, frame, parsed);
       return;
     }
-    // RFC 1122 section 4.2.2.13: what the new connection says must not pass for the old one's.
+    // RFC 1122 section 4.2.2.13: the new connection's numbers must not overlap the old one's.
     const SeqNum beyond = connection.sender().snd_max();
     drop(connection);
     on_syn(now, parsed, beyond);
     return;
   }
-  // Whoever has a connection was looked at when it began. Whatever is answered goes back where it
-  // came from: to one host.
+  // The addresses of a connection were checked when it began. Any answer goes back to the frame's
+  // source, which must be a single host.
   if (!is_station(parsed.ethernet.source)) {
     ++context.counters.rx_malformed;
     return;
@@ -106,9 +106,9 @@ void Stack::Impl::pass_on(RxFrame& frame) const {
   if (shard.count > 1 && next != frame.port) frame.hand_to = next;
 }
 
-// Whether its sender may be where the packet says it comes from (RFC 1122 section 3.2.1.3, RFC 9293
-// MUST-63): nobody answers to a group, and only our own frames come from ourselves. Whose frame it
-// is has been looked at.
+// Whether the packet's source address is plausible (RFC 1122 section 3.2.1.3, RFC 9293 MUST-63): no
+// group address, and our own address only in our own frames. The MAC addresses have been checked
+// before.
 bool Stack::Impl::may_come_from(const wire::ParsedFrame& parsed) const {
   const Ipv4Prefix& ours = context.config.address;
   return ours.may_be_host(parsed.ip.source) &&
@@ -123,7 +123,7 @@ void Stack::Impl::on_segment_in_listen(TimePoint now, const wire::ParsedFrame& p
   else if (flags.has(wire::kAck))
     on_unexpected(parsed);
   else
-    ++context.counters.rx_no_connection;  // Nothing that could begin a connection, or end one.
+    ++context.counters.rx_no_connection;  // It can neither begin nor end a connection.
 }
 
 // RFC 9293 section 3.10.7.1.

@@ -9,8 +9,8 @@ namespace ztcp::tcp {
 
 void TimerWheel::schedule(std::uint32_t node, TimePoint deadline) {
   if (deadline == kNever) return;
-  // Past deadlines fire in the next turn: a node rescheduled from its own call can't spin, nor be
-  // called for each tick of a gap that advance() makes up for.
+  // Past deadlines fire in the next turn: a node that reschedules itself in its callback can't
+  // spin, nor be called for each tick of a gap that advance() makes up for.
   const TimePoint rounded = deadline + Duration((1LL << kTickShift) - 1);
   const std::uint64_t tick = std::max(floor_tick(rounded), turn_ + 1);
   if (nodes_[node].queued) {
@@ -25,8 +25,8 @@ void TimerWheel::cancel(std::uint32_t node) {
   if (nodes_[node].queued) remove(node);
 }
 
-// A node sits on the level of the highest digit (base 64) in which its tick differs from the
-// current one, so that whatever is on a finer level is due before it.
+// A node is on the level of the highest digit (base 64) in which its tick differs from the current
+// one, so nodes on a finer level are due before it.
 void TimerWheel::insert(std::uint32_t index) {
   Node& node = nodes_[index];
   const std::uint64_t differing = (node.tick ^ current_) | (kSlots - 1);
@@ -57,7 +57,7 @@ void TimerWheel::remove(std::uint32_t index) {
 TimerWheel::Expiry TimerWheel::first() const {
   for (unsigned level = 0; level < kLevels; ++level) {
     if (occupied_[level] == 0) continue;
-    // All slots of a level lie ahead of the current one, within one turn.
+    // All slots of a level are ahead of the current one, within one turn.
     const auto slot = static_cast<unsigned>(std::countr_zero(occupied_[level]));
     const unsigned shift = level * kSlotShift;
     const std::uint64_t turn =

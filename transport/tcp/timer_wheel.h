@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// When each connection wants to be looked at next: a hashed, hierarchical wheel of one node per
-// connection, named by index. Owned by a Stack.
+// The next deadline of each connection: a hashed, hierarchical wheel with one node per connection,
+// identified by index. Owned by a Stack.
 //
 // Deadlines move with every ACK, nearly always later. A node moves only to an earlier time; one
-// that fires too early is looked at and scheduled again, which costs far less than moving it each
+// that fires too early is checked and scheduled again, which costs far less than moving it each
 // time. Time counts in ticks of 16 us, rounded up: nothing fires before its time.
 #pragma once
 
@@ -26,8 +26,8 @@ class TimerWheel {
   void schedule(std::uint32_t node, TimePoint deadline);
   void cancel(std::uint32_t node);
 
-  // Calls fn(node) for each that is due; a node is out of the wheel before its call, and may be
-  // scheduled again from it.
+  // Calls fn(node) for each node that is due; it is out of the wheel before the call, and may be
+  // scheduled again in it.
   template <class Fn>
   void advance(TimePoint now, Fn&& fn) {
     const std::uint64_t target = floor_tick(now);
@@ -91,7 +91,7 @@ class TimerWheel {
   }
 
   std::uint64_t current_ = 0;
-  std::uint64_t turn_ = 0;  // Of the latest advance(), which current_ is on its way to.
+  std::uint64_t turn_ = 0;  // Tick of the latest advance(), which current_ catches up with.
   std::array<std::uint64_t, kLevels> occupied_{};  // One bit per slot.
   std::array<std::array<std::uint32_t, kSlots>, kLevels> slots_ = empty_slots();
   std::vector<Node> nodes_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// TCP timestamp values (RFC 7323 section 4): ticks of 1.024 us, so that round trips inside a
-// building can be told apart, from an offset of the connection's own (section 7.1).
+// TCP timestamp values (RFC 7323 section 4): ticks of 1.024 us, fine enough for round trips inside
+// a building, with a separate offset for each connection (section 7.1).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct TimestampClock {
                                       kTickShift) +
            offset;
   }
-  // The time since `echo` was sent, a tick too much at most.
+  // The time since `echo` was sent, at most one tick too long.
   Duration since(TimePoint now, std::uint32_t echo) const {
     return Duration(std::int64_t{static_cast<std::int32_t>(at(now) - echo)} << kTickShift);
   }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Connections, by index, that have something to do: first in, first out, each at most once. Owned
-// by a Stack.
+// Connections with work to do, by index: first in, first out, each at most once. Owned by a Stack.
 #pragma once
 
 #include <bit>
