@@ -26,15 +26,15 @@ struct FileId {
   friend bool operator==(const FileId&, const FileId&) = default;
 };
 
-// One lock file and the NICs that this process has claimed by it.
+// One lock file, and the NICs that this process has claimed through it.
 struct Lock {
   FileId id;
   Fd fd;
   std::vector<std::string> nics;
 };
 
-// What this process holds, so that it never opens one of these files again. A forked child holds
-// nothing: its list is that of another pid.
+// Claims of this process, so that it never opens one of these files again. A forked child holds
+// none: its list has another pid.
 struct Held {
   std::mutex mutex;
   pid_t pid = getpid();
@@ -52,26 +52,27 @@ Held& held() {
 
 constexpr const char* kNotALockFile = "not a lock file";
 
-// In a folder that others may write to, the name may have been given to anything.
+// In a folder that others may write to, the name may be that of any file.
 bool may_be_lock(const struct stat& file) { return S_ISREG(file.st_mode) && file.st_nlink == 1; }
 
-// Whoever may come in may lock: other users' processes too, whatever our umask. Where the folder
-// keeps others out the file does as well: a run_dir that somebody has made a link to one of the
-// system's folders gets no file there that all may write to.
+// In a shared folder every user with access may lock, independent of our umask: other users'
+// processes too. In a private folder the file is private as well: if run_dir was made a link to a
+// system folder, no world-writable file appears there.
 mode_t lock_mode(const struct stat& folder) {
   const bool shared = folder.st_uid != geteuid() || (folder.st_mode & (S_IWGRP | S_IWOTH)) != 0;
   return shared ? 0666 : 0600;
 }
 
-// By the folder's descriptor from here on: its path may lead elsewhere the next time.
+// Uses the folder's descriptor, since its path may lead elsewhere at the next use.
 Result<Fd> open_lock(int folder, const std::string& name) {
   int raw = openat(folder, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (raw >= 0) {
-    // A file that was there keeps its mode.
+    // An existing file keeps its mode.
     struct stat facts {};
     if (fstat(folder, &facts) == 0) fchmod(raw, lock_mode(facts));
   } else if (errno == EEXIST) {
-    // Without O_CREAT, which fs.protected_regular forbids for another's file in a sticky folder.
+    // Without O_CREAT, which fs.protected_regular forbids for another user's file in a sticky
+    // folder.
     raw = openat(folder, name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
   }
   if (raw < 0) return fail_errno("open");
@@ -111,7 +112,7 @@ void describe_holder(int fd, ClaimHolder* holder) {
 const char* mend_claim(int why) {
   switch (why) {
     case ENOTDIR:
-      return "run_dir must be a folder: move away what has its name, or name another run_dir";
+      return "run_dir must be a folder: move the file of that name away, or name another run_dir";
     case ENOENT:
       return "make the folder above run_dir";
     case ENOSPC:
@@ -179,7 +180,7 @@ Result<Claim> Claim::take(const std::string& run_dir, const std::string& nic,
   if (!may_be_lock(file)) return fail(Errc::kSystem, kNotALockFile);
   struct flock lock {};
   lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;  // From 0, to the end: the whole file.
+  lock.l_whence = SEEK_SET;  // 0 means to the end: the whole file.
   if (fcntl(fd.get(), F_SETLK, &lock) != 0) {
     const int why = errno;
     if (why != EAGAIN && why != EACCES) return fail(Errc::kSystem, "F_SETLK", why);
@@ -211,7 +212,7 @@ Claim::~Claim() {
   const auto ours = list.find({device_, inode_});
   if (ours == list.locks.end()) return;
   std::erase(ours->nics, nic_);
-  // Closed under the mutex: from here on the file may be opened again.
+  // Closed under the mutex: afterwards the file may be opened again.
   if (ours->nics.empty()) list.locks.erase(ours);
 }
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One process per NIC. A claim is a record lock (fcntl F_SETLK) on a file in the run directory:
-// the kernel drops it with its process however that ends, a forked child doesn't inherit it, and
-// the process that holds it can be named. Record locks belong to the process, not to the
-// descriptor, and closing any descriptor of the file drops them; so a file claimed here is never
-// opened a second time by this process.
+// One process per NIC. A claim is a record lock (fcntl F_SETLK) on a file in the run directory: the
+// kernel drops it when its process ends in any way, a forked child doesn't inherit it, and its
+// holder can be named. Record locks belong to the process, not to the descriptor, and closing any
+// descriptor of the file drops them; so this process never opens a claimed file a second time.
 //
-// vfio opens an IOMMU group for one process, so NICs of one group have one lock file, and the
-// process that holds it may claim each of them.
+// vfio opens an IOMMU group for one process, so NICs of one group share a lock file, and its holder
+// may claim each of them.
 //
-// The lock keeps processes of ztcp apart. Against anyone else stands EBUSY of the vfio group.
+// The lock keeps ztcp's processes apart. Other programs are kept out by vfio: EBUSY for the group.
 #pragma once
 
 #include <string>
@@ -20,25 +19,25 @@
 
 namespace ztcp::link {
 
-// Who has it, when it can't be had.
+// The process that holds a claim.
 struct ClaimHolder {
   pid_t pid = 0;        // 0: unknown, another container's process.
   std::string command;  // "python3"; empty when unknown.
 };
-// "process 4711 (python3)", or that it is unknown and why that may be.
+// "process 4711 (python3)", or that it is unknown, with a likely reason.
 std::string to_string(const ClaimHolder& holder);
 
-// The file in `run_dir` that stands for a NIC: "group-17.lock" where it has an IOMMU group, by its
-// name ("0000:3b:00.0", "software-ztcp0") else.
+// The lock file of a NIC in `run_dir`: "group-17.lock" where it has an IOMMU group, else by its
+// name ("0000:3b:00.0", "software-ztcp0").
 std::string lock_path(const std::string& run_dir, const std::string& nic, const std::string& group);
 
-// Why take() failed, but for kBusy, and what mends it.
+// Why take() failed with an error other than kBusy, and the mending step.
 std::string describe_failed_claim(const Error& error, const std::string& lock_path);
 
 class Claim {
  public:
   // `group`: the number of the NIC's IOMMU group, or vfio's stand-in for one; empty: none. Logs
-  // nothing: the caller may try the next NIC. kBusy fills `holder`. The folder is made if need be.
+  // nothing: the caller may try the next NIC. kBusy fills `holder`. Makes the folder if needed.
   static Result<Claim> take(const std::string& run_dir, const std::string& nic,
                             const std::string& group = {}, ClaimHolder* holder = nullptr);
   Claim(Claim&& other) noexcept;

@@ -13,8 +13,8 @@
 namespace ztcp::link {
 namespace {
 
-// Where a driver says that its port has to be set up anew. While it recovers by itself it says
-// nothing that would concern us: the port carries nothing meanwhile, as if the carrier were lost.
+// Events by which a driver asks for a new set-up of its port. While it recovers by itself it sends
+// no relevant event: the port carries nothing then, as without carrier.
 constexpr std::array kResets = {RTE_ETH_EVENT_INTR_RESET, RTE_ETH_EVENT_RECOVERY_FAILED};
 
 void lose(void* state, LinkState how) {
@@ -31,7 +31,7 @@ int on_reset(std::uint16_t, rte_eth_event_type, void* state, void*) {
   return 0;
 }
 
-// Not while the callback runs: DPDK answers -EAGAIN then.
+// Fails while the callback runs: DPDK returns -EAGAIN then.
 template <class Unregister>
 void unregister(const Unregister& attempt) {
   while (attempt() == -EAGAIN) sched_yield();

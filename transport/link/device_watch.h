@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What DPDK tells, from threads of its own, of a NIC that is lost: it is about to be taken out, or
-// it was reset, by the host of a virtual function or by a firmware that did not recover.
+// DPDK's notifications, from threads of its own, that a NIC is lost: it is about to be removed, or
+// it was reset by the host of a virtual function or by a firmware that did not recover.
 #pragma once
 
 #include <atomic>
@@ -21,10 +21,10 @@ class DeviceWatch {
   DeviceWatch(const DeviceWatch&) = delete;
   DeviceWatch& operator=(const DeviceWatch&) = delete;
 
-  // kUp as long as nothing was told. The first loss stays the reason.
+  // kUp while there was no notification. The first loss stays the reason.
   LinkState state() const { return state_.load(std::memory_order_acquire); }
   bool is_lost() const { return link::is_lost(state()); }
-  // Before the port is closed: its number may be another one's afterwards.
+  // To be called before the port is closed: its number may be reused afterwards.
   void forget_port();
 
  private:

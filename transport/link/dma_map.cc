@@ -66,7 +66,7 @@ void DmaMap::retire(std::uint32_t key) {
   if (key != kUnmapped && key <= registrations_.size()) registrations_[key - 1].retired = true;
 }
 
-// Part of [begin, end) is mapped and belongs to no registration that is alive.
+// Whether a part of [begin, end) is mapped but belongs to no living registration.
 bool DmaMap::is_stale(std::uintptr_t begin, std::uintptr_t end) {
   for (auto it = first_touching(begin); it != ranges_.end() && it->first < end; ++it)
     if (!is_owned(std::max(begin, it->first), std::min(end, it->second.end))) return true;
@@ -84,9 +84,10 @@ bool DmaMap::is_owned(std::uintptr_t begin, std::uintptr_t end) const {
   return true;
 }
 
-// Maps every part of [begin, end) that is not mapped yet, or nothing: all or none.
+// Maps all parts of [begin, end) that are not mapped yet, or none.
 std::string DmaMap::map_gaps(std::uintptr_t begin, std::uintptr_t end) {
-  if (is_stale(begin, end)) return "a device may still read what was at its address before";
+  if (is_stale(begin, end))
+    return "a device may still read the memory that was at its address before";
   std::vector<std::pair<std::uintptr_t, std::uintptr_t>> gaps;
   std::uintptr_t at = begin;
   for (auto it = first_touching(begin); it != ranges_.end() && it->first < end; ++it) {
@@ -128,7 +129,7 @@ void DmaMap::drop_reference(std::uintptr_t begin, std::uintptr_t end) {
   }
 }
 
-// The first range that ends behind `begin`.
+// The first range that ends after `begin`.
 DmaMap::Ranges::iterator DmaMap::first_touching(std::uintptr_t begin) {
   auto it = ranges_.upper_bound(begin);
   if (it != ranges_.begin() && std::prev(it)->second.end > begin) --it;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Which pages of user memory a device may read. Registrations overlap, repeat and share pages;
+// The pages of user memory that a device may read. Registrations overlap, repeat and share pages;
 // device maps must not overlap and are few (DPDK keeps 256 of them for vfio). So each registration
-// is cut into page ranges: what is mapped already gains a reference, what is missing is mapped, and
-// a range goes when its last registration does. Nothing is kept beyond that: the address may be
-// other memory by then. Where a part of a range is nobody's any more but others hold the range, or
-// a device may still read it (retire()), who registers that part is served by copying: the device
-// would read the memory that was there before.
+// is cut into page ranges: mapped ones gain a reference, missing ones are mapped, and a range is
+// unmapped with its last registration. Nothing is kept beyond that: the address may be other memory
+// by then. If no registration owns a part of a range any more, but others hold the range or a
+// device may still read it (retire()), a new registration of that part is served by copying: the
+// device would read the memory that was there before.
 //
 // Above the cap, or when the device refuses, a registration gets kUnmapped and its bytes are
-// copied; that is said once. Any thread may call these.
+// copied; that is logged once. Any thread may call these.
 //
 // User memory is not MADV_DONTFORK, as libibverbs makes it on old kernels: whole pages would vanish
 // from forked children, and a data loader that reads a tensor on one of them would crash. It is not
@@ -30,14 +30,14 @@
 
 namespace ztcp::link {
 
-// True for kernels ("6.1.0-56-amd64") that copy pinned pages, which mapped memory is, for the child
-// at once when a process forks: ordinary and transparent huge pages since Linux 5.9, hugetlbfs
-// since 5.13. Older ones share them for copy on write, and when the parent writes first it gets a
-// new page while the device goes on reading the old one. Back-ports to older kernels are not
-// recognised.
+// True for kernels ("6.1.0-56-amd64") that, when a process forks, at once copy pinned pages for the
+// child, and mapped memory is pinned: ordinary and transparent huge pages since Linux 5.9,
+// hugetlbfs since 5.13. Older kernels share them for copy on write: when the parent writes first it
+// gets a new page, while the device goes on reading the old one. Back-ports to older kernels are
+// not recognised.
 bool forks_copy_pinned_pages(std::string_view kernel_release);
 
-// The device's side. Called with page-aligned ranges that never overlap what is mapped.
+// The device's side. Called with page-aligned ranges that never overlap mapped ones.
 class DmaMapper {
  public:
   virtual ~DmaMapper() = default;
@@ -50,8 +50,7 @@ class DmaMap {
   static constexpr std::size_t kPageBytes = 4096;
   static constexpr std::size_t kMaxRanges = 240;  // Below vfio's 256, some of which are DPDK's own.
 
-  // `name` is the device's or its container's, for the one line that says that memory is copied
-  // from now on.
+  // `name`: of the device or its container, for the log line that memory is copied from now on.
   DmaMap(DmaMapper& mapper, const char* name, std::size_t max_ranges = kMaxRanges);
   ~DmaMap();
   DmaMap(const DmaMap&) = delete;
@@ -60,8 +59,8 @@ class DmaMap {
   // Never fails: kUnmapped where the device can't read the range.
   std::uint32_t acquire(const void* address, std::size_t size_bytes);
   void release(std::uint32_t key);
-  // Its owner has the memory back, while frames in a device may still name it. Stays mapped until
-  // release().
+  // The owner has the memory back, while frames in a device may still refer to it. It stays mapped
+  // until release().
   void retire(std::uint32_t key);
 
   std::size_t ranges() const;
@@ -80,7 +79,7 @@ class DmaMap {
 
   bool is_stale(std::uintptr_t begin, std::uintptr_t end);
   bool is_owned(std::uintptr_t begin, std::uintptr_t end) const;
-  // Why not, or nothing.
+  // Empty, or the reason for a failure.
   std::string map_gaps(std::uintptr_t begin, std::uintptr_t end);
   void add_reference(std::uintptr_t begin, std::uintptr_t end);
   void drop_reference(std::uintptr_t begin, std::uintptr_t end);

@@ -28,7 +28,7 @@
 
 struct rte_eth_dev;
 
-// The linker gives the caller's `name` to __wrap_name; these are the only names it knows.
+// The linker redirects the caller's `name` to __wrap_name; it knows no other names.
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" {
 std::FILE* __wrap_stdout = nullptr;
@@ -47,8 +47,8 @@ std::atomic<bool> g_panicked{false};
   while (true) pause();
 }
 
-// Interrupt callbacks that are registered now. A driver that frees a handle without taking its
-// callback back leaves it to run on freed memory, or a closed descriptor on which DPDK panics.
+// Interrupt callbacks that are registered now. If a driver frees a handle without unregistering its
+// callback, that would run on freed memory, or with a closed descriptor, on which DPDK panics.
 struct Registered {
   int fd;
   rte_intr_callback_fn callback;
@@ -106,7 +106,7 @@ bool dpdk_panicked() { return g_panicked.load(std::memory_order_acquire); }
 // NOLINTBEGIN(bugprone-reserved-identifier): the linker's names.
 extern "C" {
 
-// --- Speaking ------------------------------------------------------------------------------------
+// --- Output --------------------------------------------------------------------------------------
 int __wrap_printf(const char* format, ...);
 int __wrap___printf_chk(int flag, const char* format, ...);
 int __wrap_puts(const char* text);
@@ -134,14 +134,14 @@ int __wrap___printf_chk(int, const char* format, ...) {
 int __wrap_puts(const char* text) { return __wrap_printf("%s\n", text); }
 int __wrap_putchar(int letter) { return __wrap_printf("%c", letter); }
 void __wrap_perror(const char* text) { __wrap_printf("%s: %m\n", text); }
-// Its name in syslog belongs to the host process.
+// The name in syslog belongs to the host process.
 void __wrap_openlog(const char*, int, int) {}
 void __wrap_syslog(int, const char*, ...) {}
 void __wrap___syslog_chk(int, int, const char*, ...) {}
-// DPDK 24.11 writes to the journal itself where the host process's stderr is the journal.
+// DPDK 24.11 itself writes to the journal if the host process's stderr is the journal.
 bool __wrap_log_journal_enabled() { return false; }
 
-// --- Ending --------------------------------------------------------------------------------------
+// --- Process exit --------------------------------------------------------------------------------
 [[noreturn]] void __wrap___rte_panic(const char* function, const char* format, ...);
 [[noreturn]] void __wrap_exit(int status);
 [[noreturn]] void __wrap_abort();
@@ -157,11 +157,11 @@ void __wrap___rte_panic(const char* function, const char* format, ...) {
   ztcp::log::warn("DPDK panicked in {}()", function);
   ztcp::link::sleep_for_ever(why);
 }
-void __wrap_exit(int) { ztcp::link::sleep_for_ever("it wanted to exit"); }
-void __wrap_abort() { ztcp::link::sleep_for_ever("it wanted to abort"); }
+void __wrap_exit(int) { ztcp::link::sleep_for_ever("it called exit()"); }
+void __wrap_abort() { ztcp::link::sleep_for_ever("it called abort()"); }
 
-// --- Descriptors, all of them close-on-exec
-// -------------------------------------------------------
+// --- Descriptors, all close-on-exec
+// ----------------------------------------------------------------
 int __wrap_socket(int domain, int type, int protocol);
 int __wrap_accept(int fd, sockaddr* address, socklen_t* size);
 int __wrap_eventfd(unsigned value, int flags);
@@ -196,8 +196,8 @@ int __wrap_pipe(int* ends) {
   for (int* end : {ends, ends + 1}) *end = ztcp::off_standard_streams(*end);
   return 0;
 }
-// EAL makes a run-time folder also where nothing will be put into it, and leaves the one above it
-// behind in /var/run or /tmp.
+// EAL makes a run-time folder even if it puts nothing into it, and leaves the parent folder behind
+// in /var/run or /tmp.
 int __wrap_mkdir(const char*, mode_t) { return 0; }
 int __wrap_open(const char* path, int flags, ...) {
   mode_t mode = 0;
@@ -220,8 +220,9 @@ int __wrap_open64(const char* path, int flags, ...) {
   return ztcp::link::open_for_dpdk(path, flags, mode);
 }
 
-// A mapping holds what it maps as a descriptor does: a child with a NIC's registers in its address
-// space keeps the NIC from the next job. What has no descriptor is EAL's own, see eal.cc.
+// A mapping holds its object open as a descriptor does: a child with a NIC's registers in its
+// address space keeps the NIC from the next job. Mappings without a descriptor are EAL's own, see
+// eal.cc.
 void* __wrap_mmap64(void* address, std::size_t size, int protection, int flags, int fd, off_t at) {
   void* const mapped = mmap(address, size, protection, flags, fd, at);
   if (mapped != MAP_FAILED && fd >= 0) {
@@ -239,12 +240,12 @@ void* __wrap_mmap(void* address, std::size_t size, int protection, int flags, in
 int __wrap_epoll_wait(int fd, epoll_event* events, int capacity, int timeout);
 int __wrap_connect(int fd, const sockaddr* address, socklen_t size);
 
-// One event at a time: what handles it may close a descriptor and open another of the same number,
-// and a second event, meant for the first, would block in the second one's accept() or recvmsg().
+// One event at a time: its handler may close a descriptor and open another of the same number, and
+// a second event, meant for the first, would block in the second one's accept() or recvmsg().
 int __wrap_epoll_wait(int fd, epoll_event* events, int, int timeout) {
   return epoll_wait(fd, events, 1, timeout);
 }
-// A memif server that has stopped must not stop its clients with a full backlog.
+// A stopped memif server with a full backlog must not block its clients.
 int __wrap_connect(int fd, const sockaddr* address, socklen_t size) {
   const int flags = fcntl(fd, F_GETFL);
   fcntl(fd, F_SETFL, flags | O_NONBLOCK);
@@ -295,8 +296,9 @@ int __wrap_rte_intr_callback_unregister_pending(const rte_intr_handle* handle,
   if (rc > 0) ztcp::link::forget_callback(rte_intr_fd_get(handle));
   return rc;
 }
-// memif forgets its callback twice: when a server goes away (the listening socket stays open, too)
-// and when a client was gone before it could be greeted (the socket is closed already).
+// memif does not unregister its callback in two cases: when a server closes (the listening socket
+// stays open, too) and when a client ended before it could be greeted (the socket is closed
+// already).
 void __wrap_rte_intr_instance_free(rte_intr_handle* handle) {
   const int fd = handle == nullptr ? -1 : rte_intr_fd_get(handle);
   if (const auto left = fd < 0 ? std::nullopt : ztcp::link::forget_callback(fd)) {

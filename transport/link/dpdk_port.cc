@@ -33,13 +33,14 @@ namespace {
 
 constexpr std::uint32_t kPoolCache = 256;
 constexpr std::uint32_t kRxBurst = 64;
-constexpr std::uint32_t kMostRxFrames = 8192;          // Of a queue that has the memory of several.
-constexpr std::uint16_t kVmxnet3TxDescriptors = 4096;  // All it has: its buffers are no more.
+constexpr std::uint32_t kMostRxFrames = 8192;          // For a queue that has the memory of
+                                                       // several.
+constexpr std::uint16_t kVmxnet3TxDescriptors = 4096;  // The whole ring: it has no more buffers.
 constexpr std::uint16_t kVmxnet3SuperSegments = 24;
 
 rte_mempool* create_pool(const char* kind, std::uint32_t count, std::uint32_t cached,
                          std::uint16_t private_bytes, std::uint32_t room_bytes, int node) {
-  // Names are process-wide and a port can be reopened before its old pools are gone.
+  // Names are process-wide, and a port can be reopened before its old pools are freed.
   static std::atomic<unsigned> serial{0};
   const std::string name = fmt::format("ztcp-{}-{}", kind, serial.fetch_add(1));
   // DPDK refuses a cache above two thirds of the pool.
@@ -50,20 +51,20 @@ rte_mempool* create_pool(const char* kind, std::uint32_t count, std::uint32_t ca
 
 std::uint32_t round_up(std::uint32_t value, std::uint32_t to) { return (value + to - 1) / to * to; }
 
-// One frame fits one buffer. NICs use of it what they can count in: whole KiB (ixgbe, e1000), units
-// of 128 bytes (i40e, iavf, ice). Drivers reckon with two VLAN tags and the FCS.
+// One frame fits one buffer. NICs use only whole units of a buffer: KiB (ixgbe, e1000), or 128
+// bytes (i40e, iavf, ice). Drivers allow for two VLAN tags and the FCS.
 std::uint32_t frame_room_bytes(std::uint16_t mtu_bytes) {
   constexpr std::uint32_t kMostEthernetBytes = 26;
   return std::min<std::uint32_t>(std::max(round_up(mtu_bytes + kMostEthernetBytes, 1024), 2048U),
                                  UINT16_MAX - RTE_PKTMBUF_HEADROOM);
 }
 
-// They spread what they receive over their queues, and tell nothing of how.
+// Drivers that spread received packets over their queues, but do not tell how.
 bool spreads_untold(std::string_view driver) {
   return driver == "net_virtio" || driver == "net_gve";
 }
 
-// Of a device that was attached and has no port to close.
+// For a device that was attached and has no port to close.
 void detach(const std::string& device) {
   rte_devargs parsed{};
   if (rte_devargs_parse(&parsed, device.c_str()) == 0)
@@ -86,7 +87,7 @@ Port::Port(Port&& other) noexcept
       node_(other.node_) {}
 
 Port::~Port() {
-  // A forked child inherits the object but neither the device nor the memory.
+  // A forked child inherits the object, but neither the device nor the memory.
   if (in_forked_child()) return;
   give_back_device();
   if (dpdk_panicked()) return;
@@ -126,8 +127,8 @@ Result<Port> Port::open(const PortConfig& config) {
 }
 
 Result<Port> Port::attach(const PortConfig& config) {
-  // rte_dev_probe() keeps room for other processes to be told of 127 bytes, and since DPDK 24.11
-  // refuses more: the path of a socket may be as long.
+  // rte_dev_probe() has 127 bytes to tell other processes of the device, and since DPDK 24.11
+  // rejects longer names: the path of a socket may be that long.
   const bool is_virtual = !config.arguments.empty();
   const int rc = is_virtual ? rte_vdev_init(config.device.c_str(), config.arguments.c_str())
                             : rte_dev_probe(config.device.c_str());
@@ -170,7 +171,7 @@ Status Port::configure() {
   abilities_.rx_checksum = rx(RTE_ETH_RX_OFFLOAD_TCP_CKSUM);
   rx(RTE_ETH_RX_OFFLOAD_IPV4_CKSUM);
   rx(RTE_ETH_RX_OFFLOAD_SCATTER);
-  // virtio, for one, drops every tag that it was not told to let through.
+  // virtio, for example, drops every tag that it was not told to accept.
   filters_vlans_ = config_.vlan_id != 0 && rx(RTE_ETH_RX_OFFLOAD_VLAN_FILTER);
   // 0 in the driver's limits means it has none.
   const auto limit = [](std::uint16_t stated) -> std::uint16_t {
@@ -181,14 +182,14 @@ Status Port::configure() {
   if (abilities_.driver == "net_vmxnet3") {
     config_.drops_at_full_ring = true;
     config_.tx_descriptors = kVmxnet3TxDescriptors;
-    // Its own limit, which drivers before 24.03 neither state nor check.
+    // Its own limit, which drivers before 24.03 neither report nor check.
     abilities_.max_super_segments = std::min(abilities_.max_super_segments, kVmxnet3SuperSegments);
   }
   if (abilities_.tcp_segmentation)
     abilities_.max_super_segment_bytes =
         super_segment_room(abilities_.max_super_segments, copy_room_bytes());
 
-  // memif knows no MTU; ethdev would only compare ours with a constant.
+  // memif has no MTU; ethdev would only compare ours with a constant.
   if (!config_.driver_copies) {
     if (config_.mtu_bytes > info.max_mtu) {
       log::warn(
@@ -207,8 +208,8 @@ Status Port::configure() {
     conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
     conf.rx_adv_conf.rss_conf.rss_hf = spread_by;
   }
-  // No receive interrupts: nobody waits for one. Asked for and never armed, they would keep Intel's
-  // NICs (i40e, iavf) from telling of fewer frames than fill a cache line of descriptors.
+  // No receive interrupts: no thread waits for one. If requested and never armed, they would keep
+  // Intel's NICs (i40e, iavf) from reporting fewer frames than fill a cache line of descriptors.
   if (const int rc = rte_eth_dev_configure(id_, config_.queues, config_.queues, &conf); rc != 0)
     return fail(Errc::kSystem, "rte_eth_dev_configure", -rc);
 
@@ -234,7 +235,8 @@ Status Port::limit_queues(std::uint16_t most, bool spreads) {
   return fail(Errc::kBadConfig, "queues");
 }
 
-// Some only tell it once they are started, and some that they were not asked for it.
+// Some drivers report it only once they are started, and some report hash types that were not
+// requested.
 std::shared_ptr<const wire::ReceiveSpread> Port::read_spread() const {
   rte_eth_dev_info info{};
   if (config_.queues == 1 || rte_eth_dev_info_get(id_, &info) != 0 || info.reta_size == 0)
@@ -319,21 +321,21 @@ bool Port::create_pools_on(int node) {
 }
 
 PortPools Port::create_queue_pools(int node) {
-  // Drivers give sent frames back when their ring gets full: frames that all fit the ring would
-  // never come back.
+  // Drivers free sent frames when their ring gets full: if all frames fit into the ring, none would
+  // ever be freed.
   const std::uint32_t frames = config_.rx_frames + rx_ring_surplus();
   std::uint32_t headers = config_.tx_header_frames + tx_ring_surplus();
   std::uint32_t copies = 2U * config_.tx_descriptors + kPoolCache + tx_ring_surplus();
   std::uint32_t cached = kPoolCache;
   if (config_.drops_at_full_ring) {
-    // A ring of n holds n - 1. No caches: what lies in one is missing everywhere else.
+    // A ring of n holds n - 1. No caches: a frame in one thread's cache is missing everywhere else.
     copies = (tx_ring_ - 1U) / 4;
     headers = tx_ring_ - 1U - copies;
     cached = 0;
   }
   const std::uint32_t rx_room =
       config_.rx_room_bytes != 0 ? config_.rx_room_bytes : frame_room_bytes(config_.mtu_bytes);
-  // Of a small pool less, or nothing could ever be kept of it.
+  // Less for a small pool, or no frame of it could ever be kept.
   const std::uint32_t rx_cached = std::min(kPoolCache, frames / 8);
   PortPools pools;
   pools.rx = create_pool("rx", frames, rx_cached, sizeof(RxPrivate), rx_room, node);
@@ -341,9 +343,9 @@ PortPools Port::create_queue_pools(int node) {
       create_pool("txh", headers, cached, sizeof(TxPrivate), config_.tx_header_room_bytes, node);
   if (!config_.driver_copies)
     pools.tx_copy = create_pool("txc", copies, cached, 0, copy_room_bytes(), node);
-  // memif's ring is the peer's memory; a NIC's is filled with our buffers. What lies in one
-  // thread's cache, 1.5 times its size at most, is out of the others' reach; two may have one: the
-  // poller, and whoever now and then looks at all queues of a NIC.
+  // memif's ring is the peer's memory; a NIC's is filled with our buffers. Frames in one thread's
+  // cache, at most 1.5 times its size, are unavailable to others; two threads may have one: the
+  // poller, and a thread that now and then serves all queues of a NIC.
   const std::uint32_t needed = (config_.driver_copies ? 0U : rx_ring_) + 3 * rx_cached + kRxBurst;
   abilities_.spare_rx_frames = frames - std::min(frames, needed);
   abilities_.rx_frame_bytes =
@@ -383,7 +385,7 @@ Status Port::start() {
   return admit_vlan();
 }
 
-// Only a started device keeps it.
+// Only a started device keeps the filter.
 Status Port::admit_vlan() {
   if (!filters_vlans_) return {};
   if (const int rc = rte_eth_dev_vlan_filter(id_, config_.vlan_id, 1); rc != 0)

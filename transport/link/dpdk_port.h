@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The control path of one ethdev port: attaching it, finding out what it can do, its queues and
-// frame memory, and taking it all down again in the right order. Of each queue there is one to
-// receive and one to transmit; the data path is port_link.h. Used by one thread at a time.
+// The control path of one ethdev port: attaching it, reading its abilities, setting up its queues
+// and frame memory, and tearing all down in the right order. Each queue has a receive and a
+// transmit ring; the data path is port_link.h. Used by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -24,28 +24,29 @@ inline constexpr std::uint16_t kTxHeaderRoomBytes = 256;
 
 struct PortConfig {
   std::string device;     // "net_memif0" or "0000:3b:00.0".
-  std::string arguments;  // Of a virtual device's driver, from typed values.
+  std::string arguments;  // For a virtual device's driver, made from typed values.
   std::uint16_t mtu_bytes = 1500;
-  std::uint16_t vlan_id = 0;  // Let through by devices that filter; 0: untagged frames only.
+  std::uint16_t vlan_id = 0;  // VLAN that a filtering device must accept; 0: untagged frames only.
   int numa_node = -1;
   std::uint16_t queues = 1;
-  bool fewer_queues_will_do = false;  // Where the device does not have them, or spreads nothing.
-  // Of each queue: receive buffers, held frames included.
+  bool fewer_queues_will_do = false;  // If the device has fewer queues, or does not spread packets.
+  // Receive buffers per queue, held frames included.
   std::uint32_t rx_frames = 4096;
-  std::uint16_t rx_room_bytes = 0;  // In each; 0: a frame of the MTU.
-  // What is asked for; the driver's limits apply, and where its rings are larger there are more
-  // buffers.
+  std::uint16_t rx_room_bytes = 0;  // Bytes per buffer; 0: a frame of the MTU.
+  // Requested ring sizes; the driver's limits apply, and larger rings get more buffers.
   std::uint16_t rx_descriptors = 1024;
   std::uint16_t tx_descriptors = 1024;
-  std::uint32_t tx_header_frames = 8191;  // Buffers for headers and for fragments in place.
-  std::uint16_t tx_header_room_bytes = kTxHeaderRoomBytes;  // In each; kTxHeaderRoomBytes at least.
-  // memif: the driver copies while it transmits, so that any memory may be sent in place and
-  // nothing is in flight afterwards; and its port takes frames whatever MTU ethdev thinks of.
+  std::uint32_t tx_header_frames = 8191;  // Buffers for headers and for in-place fragments.
+  std::uint16_t tx_header_room_bytes = kTxHeaderRoomBytes;  // Bytes per buffer; at least
+                                                            // kTxHeaderRoomBytes.
+  // memif: the driver copies while it transmits, so any memory may be sent in place and nothing is
+  // in flight afterwards; and its port accepts frames beyond the MTU that ethdev has.
   bool driver_copies = false;
   // The device reads user memory in place (host class A).
   bool device_reads_user_memory = false;
-  // The driver drops a chain that does not fit the rest of its ring and calls it sent (vmxnet3): no
-  // more buffers are made than the ring holds. Set here for drivers known to do it.
+  // The driver drops a chain that does not fit into the rest of its ring, and counts it as sent
+  // (vmxnet3): so there are no more buffers than the ring holds. Set here for drivers known to do
+  // it.
   bool drops_at_full_ring = false;
 };
 
@@ -58,45 +59,44 @@ constexpr std::uint32_t super_segment_room(std::uint16_t buffers, std::uint32_t 
   return static_cast<std::uint32_t>((room < UINT16_MAX ? room : UINT16_MAX) - kHeadersBytes);
 }
 
-// What the port was found able to do and was configured for.
+// The port's abilities, as detected and configured.
 struct PortAbilities {
   MacAddress mac;
   bool tx_tcp_checksum = false;
-  bool tx_ipv4_checksum = false;  // Else the link fills the 20 bytes' sum itself.
+  bool tx_ipv4_checksum = false;  // False: the link fills the IPv4 header checksum itself.
   bool rx_checksum = false;
   bool tcp_segmentation = false;
   bool chained_buffers = false;
-  std::uint16_t max_segments = 1;        // Buffers per frame the device takes.
+  std::uint16_t max_segments = 1;        // Buffers per frame that the device accepts.
   std::uint16_t max_super_segments = 1;  // The same for a super-segment.
-  // Payload of a super-segment that fits those buffers when it has to be copied; 0: can't segment.
+  // Payload of a super-segment that fits into those buffers when it is copied; 0: can't segment.
   std::uint32_t max_super_segment_bytes = 0;
-  // Receive buffers beside those that the ring, the pool's caches and a burst take, and what each
-  // is.
+  // Receive buffers beyond those that the ring, the pool's caches and a burst need, and their size.
   std::uint32_t spare_rx_frames = 0;
   std::uint32_t rx_frame_bytes = 0;
   std::uint32_t speed_mbps = 0;
   std::string driver;  // "net_memif".
 };
 
-// Frame memory of a queue. All three pools belong to the port and outlive every frame of it.
+// Frame memory of a queue. All three pools belong to the port and outlive its frames.
 struct PortPools {
   rte_mempool* rx = nullptr;
-  rte_mempool* tx_header = nullptr;  // A header each, or an attached fragment of user memory.
-  rte_mempool* tx_copy = nullptr;    // Whole frames, where payload is copied; null: never needed.
+  rte_mempool* tx_header = nullptr;  // For headers, or attached fragments of user memory.
+  rte_mempool* tx_copy = nullptr;    // For whole frames, if payload is copied; null: not needed.
 };
 
 class Port {
  public:
-  // Attaches and configures; the port is not started yet. EAL runs already.
+  // Attaches and configures; the port is not started yet. EAL must run.
   static Result<Port> open(const PortConfig& config);
   Port(Port&& other) noexcept;
   Port& operator=(Port&&) = delete;
   ~Port();
 
-  // Lets frames flow. kNoDevice: a memif client found no server; try again later.
+  // Starts traffic. kNoDevice: a memif client found no server; try again later.
   Status start();
   void stop();
-  // Ends the use of the device before the port ends; only pools() are left then.
+  // Ends the use of the device before the port is destroyed; only pools() may be used afterwards.
   void give_back_device();
 
   std::uint16_t id() const { return id_; }
@@ -104,14 +104,14 @@ class Port {
   const PortAbilities& abilities() const { return abilities_; }
   std::uint16_t queues() const { return config_.queues; }
   const PortPools& pools(std::uint16_t queue = 0) const { return pools_[queue]; }
-  // How the device chooses among the queues, as a started one tells; null: it does not.
+  // How the device chooses a queue, as a started one reports it; null: it does not.
   std::shared_ptr<const wire::ReceiveSpread> read_spread() const;
-  std::uint16_t tx_ring() const { return tx_ring_; }  // Descriptors, as the driver has them.
+  std::uint16_t tx_ring() const { return tx_ring_; }  // Descriptors, as adjusted by the driver.
 
  private:
   Port(PortConfig config, std::uint16_t id);
   static Result<Port> attach(const PortConfig& config);
-  // Runs a control operation on the thread its driver wants. False: DPDK has panicked.
+  // Runs a control operation on the thread that its driver requires. False: DPDK has panicked.
   template <class Task>
   static bool control(const PortConfig& config, const Task& task);
   Status configure();
@@ -131,11 +131,11 @@ class Port {
   PortConfig config_;
   std::uint16_t id_ = kNoPort;
   bool filters_vlans_ = false;
-  std::uint16_t rx_ring_ = 0;  // Descriptors, as the driver has them.
+  std::uint16_t rx_ring_ = 0;  // Descriptors, as adjusted by the driver.
   std::uint16_t tx_ring_ = 0;
   PortAbilities abilities_;
   std::vector<PortPools> pools_;  // By queue.
-  int node_ = -1;                 // Where pools and queues are.
+  int node_ = -1;                 // NUMA node of pools and queues.
 };
 
 }  // namespace ztcp::link

@@ -56,7 +56,7 @@ ssize_t on_log_line(void*, const char* text, std::size_t size) {
   return static_cast<ssize_t>(size);
 }
 
-// Must run before rte_eal_init(), whose own banner would otherwise reach stderr.
+// Must run before rte_eal_init(), otherwise EAL's banner reaches stderr.
 Status capture_log() {
   cookie_io_functions_t functions{};
   functions.write = on_log_line;
@@ -68,7 +68,7 @@ Status capture_log() {
   return {};
 }
 
-// The first CPU this process may run on: EAL wants to know one, and gets none of them for itself.
+// The first CPU this process may run on: EAL requires one, but gets none for itself.
 Result<unsigned> first_cpu() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -79,14 +79,14 @@ Result<unsigned> first_cpu() {
 }
 
 std::vector<std::string> arguments(const EalConfig& config, unsigned cpu) {
-  // Typed values only: on an argument it dislikes EAL prints its whole usage on stdout.
+  // Typed values only: on a bad argument EAL prints its whole usage on stdout.
   std::vector<std::string> args = {
       "ztcp",
       "--no-telemetry",
       "--file-prefix=ztcp-" + std::to_string(getpid()),
       "--lcores=0@" + std::to_string(cpu),
       wants_dpdk_log() ? "--log-level=lib.eal:info" : "--log-level=lib.eal:error",
-      // The link reports what memif has to say: a missing peer is no error.
+      // The link reports memif's state: a missing peer is no error.
       wants_dpdk_log() ? "--log-level=pmd.net.memif:debug" : "--log-level=pmd.net.memif:critical",
   };
   const auto& nodes = config.node_memory_mib;
@@ -104,14 +104,14 @@ std::vector<std::string> arguments(const EalConfig& config, unsigned cpu) {
                   // No growth: a later allocation would install a SIGBUS handler.
                   "--socket-mem=" + per_node,
                   "--socket-limit=" + per_node,
-                  // Allows a device that cannot exist: NICs are attached on first need.
+                  // Allows only a device that cannot exist: NICs are attached on first need.
                   "--allow=ffff:ff:1f.7",
               });
   return args;
 }
 
-// The memory of frames means nothing in a forked child, and as long as a child holds it neither
-// hugepages nor copy-on-write leave the parent alone.
+// Frame memory is useless in a forked child, and while a child holds it, hugepages are not freed
+// and the parent pays for copy-on-write.
 void keep_memory_from_children() {
   rte_memseg_list_walk(
       [](const rte_memseg_list* list, void*) {
@@ -144,7 +144,7 @@ Status init_on_this_thread(const EalConfig& config, unsigned cpu) {
   return {};
 }
 
-// Waits until `done` or DPDK has panicked, and tells whether it was the former.
+// Waits until `done` or until DPDK has panicked. True: done.
 template <class Done>
 bool wait_unless_panicked(std::mutex& mutex, std::condition_variable& changed, const Done& done) {
   std::unique_lock lock(mutex);
@@ -155,7 +155,7 @@ bool wait_unless_panicked(std::mutex& mutex, std::condition_variable& changed, c
   return true;
 }
 
-// What a thread of ours and one that may sleep for ever share.
+// Shared by a thread of ours and one that may sleep for ever.
 struct Order {
   std::mutex mutex;
   std::condition_variable changed;
@@ -169,11 +169,11 @@ struct Order {
 };
 
 Status start(const EalConfig& config) {
-  mark_process();  // What EAL holds, ports included, is this process's alone.
+  mark_process();  // EAL's resources, ports included, belong to this process alone.
   ZTCP_CHECK(capture_log());
   const unsigned cpu = ZTCP_TRY(first_cpu());
   const auto order = std::make_shared<Order>();
-  // EAL's own threads inherit the mask, so no signal of the host process is ever taken by them.
+  // EAL's own threads inherit the mask, so they never take a signal of the host process.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -190,7 +190,7 @@ Status start(const EalConfig& config) {
   return *order->outcome;
 }
 
-// What EAL has now, which is all it will ever have: asked for in MiB, taken in whole pages.
+// Logs EAL's memory, which never grows: requested in MiB, taken in whole pages.
 void report_memory(const EalConfig& config) {
   std::map<int, std::uint64_t> bytes_of_node;
   rte_memseg_walk(
@@ -245,7 +245,7 @@ bool run_on_dpdk_thread(const std::function<void()>& task) {
   struct Run : Order {
     std::function<void()> task;
   };
-  // Shared with the alarm, which outlives this call when DPDK panics meanwhile.
+  // Shared with the alarm, which outlives this call if DPDK panics meanwhile.
   auto run = std::make_shared<Run>();
   run->task = task;
   // An alarm's callback runs on the interrupt thread.

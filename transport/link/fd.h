@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Sole owner of a file descriptor that no forked child may keep: while it is open it is on the
-// list of fork_guard.h. Movable between threads, used by one at a time.
+// Sole owner of a file descriptor that no forked child may keep: while it is open it is on the list
+// of fork_guard.h. Movable between threads, used by one at a time.
 #pragma once
 
 #include <unistd.h>
@@ -20,7 +20,7 @@ class Fd {
     if (fd_ < 0) return;
     try {
       close_in_children(fd_);
-    } catch (...) {  // No memory.
+    } catch (...) {  // Out of memory.
       ::close(fd_);
       throw;
     }
@@ -32,7 +32,7 @@ class Fd {
   }
   ~Fd() {
     if (fd_ < 0) return;
-    // In a forked child the fork handler has closed it, and the number may be another's by now.
+    // In a forked child the fork handler has closed it, and the number may be in use again.
     if (forget_in_children(fd_)) ::close(fd_);
   }
 

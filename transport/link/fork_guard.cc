@@ -38,7 +38,8 @@ bool is_still(const Entry& entry) {
   return fstat(entry.fd, &now) == 0 && now.st_dev == entry.device && now.st_ino == entry.inode;
 }
 
-// The lock is held across fork(), so the child finds the list whole. It only makes system calls.
+// The lock is held across fork(), so the child finds a consistent list. The child's handler makes
+// system calls only.
 void before_fork() { registry().mutex.lock(); }
 void after_fork_in_parent() { registry().mutex.unlock(); }
 void after_fork_in_child() {
@@ -86,8 +87,8 @@ void close_in_children(int fd) {
   const std::scoped_lock lock(registry().mutex);
   auto& entries = registry().entries;
   std::erase_if(entries, [fd](const Entry& e) { return e.fd == fd; });
-  // What a driver has closed by itself makes room, where it is wanted: to look at all of them each
-  // time would cost a process of thousands of sockets seconds.
+  // Entries that a driver has closed are removed only when the list would grow: checking all of
+  // them each time would cost a process with thousands of sockets seconds.
   if (entries.size() == entries.capacity())
     std::erase_if(entries, [](const Entry& e) { return !is_still(e); });
   entries.push_back({fd, now.st_dev, now.st_ino});

@@ -3,8 +3,8 @@
 //
 // Descriptors that a forked child must not keep: a data loader that outlives its rank would hold
 // the NIC, the memif connection or the hugepages. A fork handler closes them in the child, and all
-// of them are close-on-exec. Entries are known by inode as well as by number, so that one whose
-// owner (a driver) has closed it meanwhile never hits an innocent descriptor of the same number.
+// of them are close-on-exec. Entries are identified by inode as well as by number: after the owner
+// (a driver) has closed a descriptor, another one with its number is never closed by mistake.
 //
 // Any thread may call these.
 #pragma once
@@ -16,16 +16,16 @@
 namespace ztcp::link {
 
 void close_in_children(int fd);
-// The owner is about to close it. False: this is a forked child, where it is closed already.
+// To be called before closing it. False: this is a forked child, where it is closed already.
 bool forget_in_children(int fd);
 
-// Finds what a driver has opened while the object lived, for drivers that keep their descriptors
-// to themselves.
+// Finds descriptors that a driver opened during the object's life, for drivers that do not expose
+// them.
 class DescriptorSweep {
  public:
-  DescriptorSweep();  // Remembers what is open now.
-  // Guards what has been opened since and whose /proc/self/fd target begins with a prefix. Other
-  // threads open descriptors too: the prefixes keep them out.
+  DescriptorSweep();  // Records the descriptors open now.
+  // Guards descriptors opened since, if their /proc/self/fd target begins with a prefix. Other
+  // threads open descriptors too: the prefixes exclude them.
   void guard_new(std::initializer_list<std::string_view> target_prefixes) const;
 
  private:

@@ -6,7 +6,7 @@
 
 namespace ztcp::link {
 
-// What a frame has beside its IP packet: an Ethernet header with one VLAN tag.
+// Bytes of a frame beside its IP packet: an Ethernet header with one VLAN tag.
 inline constexpr std::uint32_t kFrameOverheadBytes = 18;
 
 }  // namespace ztcp::link

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a bad network does to the frames of one direction: the simulator's wires and the software
-// switch ask the same model. It decides only; whoever carries the frames holds, copies and flips
-// them. Everything follows from the seed and the times it is told, so a run is replayed by its
-// seed. Pure; one owner.
+// The effects of a bad network on the frames of one direction: the simulator's wires and the
+// software switch use the same model. It only decides; the caller holds, copies and corrupts the
+// frames. All decisions follow from the seed and the times passed in, so a seed replays a run.
+// Pure; one owner.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@ struct Impairment {
   Duration delay{};
   Duration jitter{};  // Uniform in [0, jitter] on top of delay; overtaking is possible.
   Duration reorder_delay = std::chrono::milliseconds(1);
-  std::uint64_t rate_bits_per_second = 0;  // 0: as fast as frames come.
-  // Frames that find this much waiting before the rate limit are dropped, as a switch would.
+  std::uint64_t rate_bits_per_second = 0;  // 0: unlimited.
+  // Frames that would exceed this backlog before the rate limit are dropped, as a switch would.
   std::uint32_t queue_limit_bytes = 1U << 20U;
   std::uint32_t ecn_threshold_bytes = 0;  // Marks CE above this backlog; 0: never.
 
@@ -34,20 +34,20 @@ struct Impairment {
   }
 };
 
-// What happens to one frame.
+// The decision about one frame.
 struct Passage {
   enum class Fate : std::uint8_t { kDelivered, kLost, kQueueFull };
 
   Fate fate = Fate::kDelivered;
   std::uint8_t copies = 1;           // 0, 1 or 2.
-  bool reordered = false;            // at[0] was put off on purpose.
+  bool reordered = false;            // at[0] was delayed on purpose.
   bool mark_ecn = false;             // Set CE if the frame is ECN-capable.
   bool corrupted = false;            // Flip bit `flipped_bit` of the frame (every copy).
   std::uint32_t flipped_bit = 0;     // Counted from the first bit after `spared_bytes`.
   std::array<TimePoint, 2> at = {};  // When each copy arrives; never before `now`.
 };
 
-// splitmix64: a seed means the same on every toolchain, which <random>'s distributions don't.
+// splitmix64: a seed gives the same numbers with every toolchain, unlike <random>'s distributions.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : state_(seed) {}
@@ -75,10 +75,10 @@ class Impairer {
 
   const Impairment& impairment() const { return what_; }
 
-  // Decides about a frame of `frame_bytes` offered at `now`; call with times that never go back.
-  // `backlog_bytes` already wait for the same exit outside of this model (a full transmit ring)
-  // and count for ECN. The first `spared_bytes` are never corrupted: 14 keeps a frame addressed
-  // to whom it was, as a cable's FCS would.
+  // Decides about a frame of `frame_bytes` offered at `now`; times must never go back.
+  // `backlog_bytes` already wait for the same exit outside of this model (a full transmit ring) and
+  // count for ECN. The first `spared_bytes` are never corrupted: 14 keeps a frame's addresses
+  // intact, as a cable's FCS would.
   Passage admit(TimePoint now, std::uint32_t frame_bytes, std::uint64_t backlog_bytes = 0,
                 std::uint32_t spared_bytes = 14) {
     Passage passage;
@@ -137,7 +137,7 @@ class Impairer {
 
   Impairment what_;
   Dice dice_;
-  TimePoint line_free_{};  // When the last bit admitted so far has left the rate limit.
+  TimePoint line_free_{};  // When the last admitted bit leaves the rate limit.
 };
 
 }  // namespace ztcp::link

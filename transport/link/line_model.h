@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How much still waits in a NIC whose driver does not tell: what was handed over and what a line
-// of its speed cannot have carried since. Never more than really waits, since no line is faster
-// than its speed: preambles, gaps and pauses, which are not counted, only make it slower.
+// Estimates the bytes queued in a NIC whose driver does not report them: the bytes handed over,
+// less those that a line of its speed can have carried since. Never too high, since preambles, gaps
+// and pauses, which are not counted, only make the line slower.
 //
-// A value: told the time.
+// A value: time is an argument.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace ztcp::link {
 
 class LineModel {
  public:
-  // 0: unknown; then nothing is taken to wait.
+  // 0: unknown; then no bytes are assumed to wait.
   void set_speed(std::uint32_t mbps) { mbps_ = mbps; }
   std::uint32_t speed_mbps() const { return mbps_; }
 
@@ -34,9 +34,9 @@ class LineModel {
   }
 
  private:
-  // 1 Mb/s is 1/8000 byte per nanosecond: counted in those, nothing is rounded away turn by turn.
+  // 1 Mb/s is 1/8000 byte per nanosecond: counted in such units, so that nothing is rounded away.
   static constexpr std::uint64_t kPerByte = 8000;
-  static constexpr Duration kLongest = std::chrono::seconds(10);  // Of 3.2 Tb/s: no overflow.
+  static constexpr Duration kLongest = std::chrono::seconds(10);  // At 3.2 Tb/s: no overflow.
 
   std::uint32_t mbps_ = 0;
   std::uint64_t backlog_ = 0;

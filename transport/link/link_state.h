@@ -8,10 +8,10 @@ namespace ztcp::link {
 
 enum class LinkState : std::uint8_t {
   kUp,
-  kDown,  // No carrier now. TCP decides what to make of it; the link only tells.
-  // This link carries nothing any more, for ever:
-  kGone,   // the NIC was taken out of the machine;
-  kReset,  // its host or its firmware reset it under us, and what we had set up in it is lost.
+  kDown,  // No carrier now. The link only reports; TCP decides.
+  // This link never carries anything again:
+  kGone,   // the NIC was removed from the machine;
+  kReset,  // its host or its firmware reset it, and our set-up in it is lost.
 };
 constexpr bool is_lost(LinkState state) {
   return state == LinkState::kGone || state == LinkState::kReset;

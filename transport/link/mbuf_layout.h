@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What this folder keeps in the private area of its mbufs. For DPDK sources only.
+// The private area of this folder's mbufs. For DPDK sources only.
 #pragma once
 
 #include <array>
@@ -12,13 +12,13 @@
 
 namespace ztcp::link {
 
-// Behind a received head mbuf: the views of the buffers that continue it.
+// In a received head mbuf: the views of the buffers that continue it.
 struct RxPrivate {
   static constexpr std::size_t kMaxMore = 8;
   std::array<std::span<const std::byte>, kMaxMore> more;
 };
 
-// Behind an mbuf of the header pool: bookkeeping DPDK wants for user memory attached to it.
+// In an mbuf of the header pool: DPDK's bookkeeping for user memory attached to it.
 struct TxPrivate {
   rte_mbuf_ext_shared_info shared;
 };

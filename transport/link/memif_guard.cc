@@ -9,7 +9,7 @@
 namespace ztcp::link {
 namespace {
 
-std::mutex g_mutex;  // Held while waiting: a guard may not go away meanwhile.
+std::mutex g_mutex;  // Held while waiting: a guard must not be destroyed meanwhile.
 std::vector<MemifGuard*>& guards() {
   static auto* list = new std::vector<MemifGuard*>;  // Outlives DPDK's thread.
   return *list;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Keeps a burst and the loss of a memif peer apart. DPDK notices a dead peer on its interrupt
-// thread and unmaps the rings at once, also under a poller that is copying into them; a rank that
-// dies would take its neighbours along. The driver's call of memif_free_regions() is therefore
-// routed through dpdk_host.cc: the unmapping first waits until no link is inside a burst. The
-// driver has cleared its "connected" flag by then, so the next burst finds the port down.
+// Synchronises bursts with the loss of a memif peer. DPDK notices a dead peer on its interrupt
+// thread and unmaps the rings at once, even if a poller is copying into them; a rank that dies
+// would crash its neighbours. The driver's call of memif_free_regions() is therefore routed through
+// dpdk_host.cc: the unmapping first waits until no link is inside a burst. The driver has cleared
+// its "connected" flag by then, so the next burst finds the port down.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace ztcp::link {
 
-// One per link. Bursts run on the link's thread; waiting happens on DPDK's.
+// One per link. Bursts run on the link's thread, wait_until_outside() on DPDK's.
 class MemifGuard {
  public:
   MemifGuard();
@@ -27,7 +27,7 @@ class MemifGuard {
     explicit Burst(MemifGuard* guard) : guard_(guard) {
       if (guard_ == nullptr) return;
       // Odd means inside. Sequentially consistent, so that either the waiter sees it odd or the
-      // burst sees the flag that the driver cleared before the waiter looked.
+      // burst sees the flag that the driver cleared before the wait.
       guard_->turn_.fetch_add(1, std::memory_order_seq_cst);
     }
     ~Burst() {

@@ -26,8 +26,8 @@ namespace {
 constexpr std::uint32_t kRingBytes = 4U << 20;  // About one direction's share of the L3 cache.
 constexpr std::uint32_t kRxPoolBytes = 48U << 20;
 
-// A buffer of the ring: one frame, and a byte at least. A frame over several descriptors is slower,
-// and loses its "more follows" flags in DPDK 22.11 when the ring wraps.
+// Size of a ring buffer: larger than one frame. A frame over several descriptors is slower, and
+// loses its "more follows" flags in DPDK 22.11 when the ring wraps.
 std::uint32_t buffer_bytes(std::uint16_t mtu_bytes) {
   return std::max<std::uint32_t>(2048, (mtu_bytes + kFrameOverheadBytes + 64U) / 64 * 64);
 }
@@ -43,27 +43,27 @@ std::uint32_t rx_frames(const MemifConfig& config) {
   return std::clamp(kRxPoolBytes / buffer_bytes(config.mtu_bytes), 1024U, 4096U) - 1;
 }
 
-// Nothing stays in flight: one burst of the longest chains, and some to spare.
+// Nothing stays in flight: one burst of the longest chains, and some spare.
 constexpr std::uint32_t kTxHeaderFrames = 191;
 static_assert(kTxHeaderFrames > PortLink::kTxBurst * (1 + TxFrame::kMaxFragments));
 
-// The driver of DPDK 23.07 to 25.11 has a transmit path of its own for pools whose buffers fit the
-// ring's, and there it gives every fragment a descriptor and never takes a descriptor's "more
-// follows" flag back: once the ring has wrapped, frames run into each other. Room for one byte
-// more than a ring buffer keeps frames on the other path, one buffer each.
+// The driver of DPDK 23.07 to 25.11 has another transmit path for pools with buffers that fit the
+// ring's: there it gives every fragment a descriptor and never clears a descriptor's "more follows"
+// flag, so after the ring has wrapped, frames run into each other. Buffers one byte larger than the
+// ring's keep frames on the usual path, one buffer each.
 std::uint16_t tx_header_room_bytes(std::uint16_t mtu_bytes) {
   return static_cast<std::uint16_t>(buffer_bytes(mtu_bytes) + 1);
 }
 
-// The same driver receives in another way where the pool's buffers hold the ring's, and there it
-// wants 32 free ones before it takes a single frame, and trusts the peer that no frame is longer.
-// One byte less keeps it on the path that counts.
+// The same driver has another receive path for pools with buffers that hold the ring's: there it
+// needs 32 free buffers before it takes a single frame, and trusts the peer that no frame is
+// longer. Buffers one byte smaller keep it on the usual path.
 std::uint16_t rx_room_bytes(std::uint16_t mtu_bytes) {
   return static_cast<std::uint16_t>(buffer_bytes(mtu_bytes) - 1);
 }
 
-// Memory of a pool of `count` buffers. In plain memory it lets no object cross a page, or begins
-// each on a page of its own.
+// Memory of a pool of `count` buffers. In plain memory no object crosses a page: small ones are
+// packed into pages, larger ones begin on a page of their own.
 std::uint64_t pool_bytes(std::uint32_t count, std::uint32_t room_bytes) {
   constexpr std::uint32_t kPerMbufBytes = 512;  // Headroom, private area, pool overhead.
   constexpr std::uint32_t kPageBytes = 4096;
@@ -93,7 +93,7 @@ Status check(const MemifConfig& config) {
   return {};
 }
 
-// DPDK says little of why it fails: so what it needs is looked at, one after the other.
+// DPDK reports little about failures, so its requirements are checked one after the other.
 std::string mending_advice(const MemifConfig& config) {
   const std::string folder = config.socket_path.substr(0, config.socket_path.rfind('/') + 1);
   if (::access(folder.c_str(), F_OK) != 0)

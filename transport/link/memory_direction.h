@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One way between two links in memory: what one thread fills another empties. For memory_link.h,
-// and for tests that join links in other ways.
+// One direction between two links in memory, from a filling to an emptying thread. For
+// memory_link.h, and for tests that join links in other ways.
 #pragma once
 
 #include <atomic>
@@ -16,8 +16,8 @@
 
 namespace ztcp::link {
 
-// Hands small numbers from one thread to one other, in order. Holds every number there is, so
-// that pushing never fails.
+// Passes small numbers from one thread to one other, in order. Its capacity covers all numbers, so
+// pushing never fails.
 class NumberRing {
  public:
   explicit NumberRing(std::uint32_t capacity) : slots_(std::bit_ceil(capacity)) {}
@@ -46,8 +46,8 @@ class NumberRing {
   alignas(64) std::atomic<std::uint32_t> tail_{0};
 };
 
-// One way: frame memory, the numbers of filled frames on their way, and of free ones on their way
-// back.
+// One direction: frame memory, the numbers of filled frames, and the numbers of free frames on
+// their way back.
 struct Direction {
   Direction(std::uint32_t frames, std::uint32_t frame_bytes)
       : memory(std::size_t{frames} * frame_bytes),
@@ -66,10 +66,10 @@ struct Direction {
   NumberRing filled;
   NumberRing free;
   std::uint32_t bytes_per_frame;
-  std::atomic<std::uint64_t> received_bytes{0};  // The receiver's alone to write.
+  std::atomic<std::uint64_t> received_bytes{0};  // Written by the receiver alone.
 };
 
-// Returns its size.
+// Returns the frame's size.
 inline std::uint32_t copy_frame(const TxFrame& frame, std::byte* to) {
   std::memcpy(to, frame.header.data(), frame.header_bytes);
   std::uint32_t at = frame.header_bytes;

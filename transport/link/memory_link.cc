@@ -14,7 +14,7 @@
 namespace ztcp::link {
 namespace {
 
-constexpr std::uint32_t kFreeFrames = 32;  // Free whatever the receiver keeps.
+constexpr std::uint32_t kFreeFrames = 32;  // Always left free, however many the receiver keeps.
 
 class MemoryLink final : public Link {
  public:

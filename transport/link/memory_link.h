@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Two links joined in memory, for tests: what one transmits the other receives, copied into one of
-// a bounded number of frames. Each end belongs to one thread; the two may be different threads.
-// Nothing is lost or reordered; a full link takes no more frames.
+// Two links joined in memory, for tests: frames that one transmits the other receives, copied into
+// one of a bounded number of frames. Each end belongs to one thread; the two may be different
+// threads. Nothing is lost or reordered; a full link takes no more frames.
 #pragma once
 
 #include <array>
@@ -18,15 +18,15 @@ namespace ztcp::link {
 
 struct MemoryLinkOptions {
   std::uint16_t mtu_bytes = 1500;
-  std::uint32_t frames = 256;  // Each way, those the receiver keeps included.
+  std::uint32_t frames = 256;  // Each way, including those that the receiver keeps.
   std::array<MacAddress, 2> macs = {MacAddress{{2, 0, 0, 0, 0, 1}}, MacAddress{{2, 0, 0, 0, 0, 2}}};
-  // Says of itself that checksums need not be computed; received frames are then checksum_good.
+  // Claims checksum offload; received frames are then checksum_good.
   bool checksum_offload = false;
-  // Non-zero: takes super-segments up to this payload and hands them over whole, as a NIC with
-  // segmentation and one with receive coalescing do together.
+  // Non-zero: accepts super-segments up to this payload and delivers them whole, like a NIC with
+  // segmentation together with one with receive coalescing.
   std::uint32_t max_super_segment_bytes = 0;
-  // Where set: what that end says of itself, changed by any thread. An end that is not up receives
-  // nothing and drops what it is to send.
+  // If set: the state that this end reports, changed by any thread. An end that is not up receives
+  // nothing and drops the frames it is to send.
   std::array<const std::atomic<LinkState>*, 2> states{};
 };
 

@@ -26,7 +26,7 @@ class MeshLink final : public Link {
     capabilities_ = ports.front().link->capabilities();
     assert(!capabilities_.zero_copy);
     for (MeshPort& port : ports) {
-      // One flow's frames come by one port, so what may be kept is what a single port can spare.
+      // One flow's frames come by one port, so the limits are those of a single port.
       const LinkCapabilities& own = port.link->capabilities();
       capabilities_.max_kept_bytes = std::min(capabilities_.max_kept_bytes, own.max_kept_bytes);
       capabilities_.max_kept_frames = std::min(capabilities_.max_kept_frames, own.max_kept_frames);
@@ -36,7 +36,7 @@ class MeshLink final : public Link {
 
   const LinkCapabilities& capabilities() const override { return capabilities_; }
 
-  // Each call begins at another port, so that a busy one does not keep the others waiting.
+  // Each call begins at another port, so that a busy one does not starve the others.
   std::size_t receive(std::span<RxFrame> frames) override {
     std::size_t count = 0;
     for (std::size_t i = 0; i < ports_.size() && count < frames.size(); ++i) {
@@ -82,21 +82,22 @@ class MeshLink final : public Link {
     return taken;
   }
 
-  // The ports tell by refusing. The time is theirs, too, and here for their patience.
+  // The ports set no limit. They take the time from this call, and so does this link, for
+  // `patience`.
   TransmitRoom transmit_room(TimePoint now) override {
     now_ = now;
     for (Port& port : ports_) port.link->transmit_room(now);
     return {};
   }
 
-  // Up as soon as one peer can be reached: the others may be still to come, or gone.
+  // Up as soon as one peer can be reached: the others may come later, or be gone.
   LinkState state() override {
     const bool any = std::any_of(ports_.begin(), ports_.end(),
                                  [](const Port& port) { return port.link->is_up(); });
     return any ? LinkState::kUp : LinkState::kDown;
   }
 
-  // All ports copy, and by the same driver: the key of one is good for all.
+  // All ports copy, by the same driver: the key of one is valid for all.
   std::uint32_t map_memory(const void* address, std::size_t size_bytes) override {
     return ports_.front().link->map_memory(address, size_bytes);
   }
@@ -133,7 +134,7 @@ class MeshLink final : public Link {
     bool is_stalled = false;
   };
 
-  // A prefix of `run`, as transmit() does.
+  // Returns the length of the prefix sent, as transmit() does.
   std::size_t transmit_to(MacAddress to, std::span<const TxFrame> run) {
     const auto port = std::find_if(ports_.begin(), ports_.end(),
                                    [to](const Port& one) { return one.peer == to; });
@@ -154,7 +155,7 @@ class MeshLink final : public Link {
     return run.size();
   }
 
-  // To a full port it is lost, as everywhere: who asks by broadcast asks again.
+  // Dropped if the port is full, as elsewhere: broadcast requests are repeated.
   void flood(Port& port, const TxFrame& frame) {
     if (port.link->is_up() && port.link->transmit(std::span(&frame, 1)) == 0)
       dropped_here_.tx_dropped += 1;
@@ -162,11 +163,11 @@ class MeshLink final : public Link {
 
   const Duration patience_;
   std::vector<Port> ports_;
-  std::size_t first_ = 0;  // Where the next receive() begins.
-  TimePoint now_{};        // As of transmit_room().
+  std::size_t first_ = 0;  // Port at which the next receive() begins.
+  TimePoint now_{};        // Set by transmit_room().
   LinkCapabilities capabilities_;
   LinkCounters dropped_here_;
-  mutable LinkCounters counters_;  // The sum, as counters() last made it.
+  mutable LinkCounters counters_;  // The sum made by the last counters().
 };
 
 }  // namespace

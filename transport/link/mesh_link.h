@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One link over several ports, each of which reaches one peer directly: what a switch would do is
-// done here, by destination MAC, before the frame is copied into that peer's ring. Broadcasts
-// (ARP) go to all. Belongs to the thread that owns the NIC, and its ports with it.
+// One link over several ports, each of which reaches one peer directly: it does the work of a
+// switch, by destination MAC, before the frame is copied into that peer's ring. Broadcasts (ARP) go
+// to all. Belongs to the thread that owns the NIC, and so do its ports.
 //
-// A peer whose ring is full is waited for, and with it the frames behind its own, as on any link;
-// but one of several that takes nothing for so long is not running (stopped by a debugger,
-// say), and until it takes a frame again what is meant for it is dropped as a cable would, so that
-// the others do not suffer. Who is not there misses a broadcast, which is nobody's loss.
+// If a peer's ring is full, its frames wait, and with them the frames behind them, as on any link.
+// But a peer of several that takes no frame for `patience` is not running (stopped by a debugger,
+// for example): until it takes a frame again, its frames are dropped, as a cable would, so that the
+// others do not suffer. An absent peer misses a broadcast, which does no harm.
 #pragma once
 
 #include <chrono>
@@ -24,12 +24,12 @@ struct MeshPort {
   std::unique_ptr<Link> link;
 };
 
-// Longer than a busy machine keeps a thread waiting, as a rule, and shorter than it takes the
-// others' frames behind it to be thought lost (the floor of TCP's retransmission timeout).
+// Longer than a busy machine usually delays a thread, and shorter than the floor of TCP's
+// retransmission timeout, after which the waiting frames for other peers would be deemed lost.
 inline constexpr Duration kMeshPatience = std::chrono::milliseconds(4);
 
-// Of one port at least, all alike and all copying what they send, under one own MAC. `patience`: no
-// less than peers may sleep.
+// Needs at least one port; all have the same properties, copy the frames they send, and share one
+// own MAC. `patience`: at least as long as peers may sleep.
 std::unique_ptr<Link> make_mesh(std::vector<MeshPort> ports, Duration patience = kMeshPatience);
 
 }  // namespace ztcp::link

@@ -22,7 +22,7 @@ OpenPort::OpenPort(Port its_port, PortLinkOptions its_options)
 
 OpenPort::~OpenPort() {
   if (options.user_memory == nullptr || in_forked_child()) return;
-  // Before the memory is unmapped that the device may still read.
+  // Before the memory that the device may still read is unmapped.
   give_back();
   if (dpdk_panicked()) return;
   for (const std::uint32_t key : bequeathed_) options.user_memory->release(key);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A started port, as the links of its queues share it: one of them looks after the carrier, a loss
-// is everybody's, and the device is let go of when none of them polls it any more.
+// A started port, shared by the links of its queues: one of them reads the carrier, a loss concerns
+// all, and the device is released when none of them polls it any more.
 //
-// Made, and in the end destroyed, by one thread; in between each link's thread calls what is
-// marked.
+// Made and destroyed by one thread; in between each link's thread calls the functions marked so.
 #pragma once
 
 #include <atomic>
@@ -24,8 +23,8 @@ namespace ztcp::link {
 
 struct PortLinkOptions {
   std::string description;
-  bool reconnects = false;        // A memif client: starts again when its server is gone.
-  bool watches_device = false;    // PCI: gives the NIC back when it is lost.
+  bool reconnects = false;        // A memif client: restarts when its server is gone.
+  bool watches_device = false;    // PCI: releases the NIC when it is lost.
   DmaMap* user_memory = nullptr;  // PCI of host class A; null: memory can't be mapped.
 };
 
@@ -37,18 +36,18 @@ class OpenPort {
   OpenPort& operator=(const OpenPort&) = delete;
 
   // --- Any link's thread -------------------------------------------------------------------------
-  // kUp unless the device was taken out or reset.
+  //
+  // kUp unless the device was removed or reset.
   LinkState device_state() const { return watch_ ? watch_->state() : LinkState::kUp; }
-  // The link polls no more, for good; with the last one the device is let go of. The kernel waits
-  // for that when a NIC is taken out, and one that was reset shall read nothing more of what lies
-  // in its rings.
+  // The link stops polling for good; with the last one the device is released. The kernel waits for
+  // that when a NIC is removed, and a NIC that was reset must not read its rings any more.
   void leave();
   bool is_given_back() const { return given_back_.load(std::memory_order_acquire); }
-  // Keys of memory that the device may read as long as it is ours.
+  // Keys of memory that the device may read until it is released.
   void bequeath(std::vector<std::uint32_t> keys);
 
-  // The first queue's thread asks, since it may take a firmware's answer (ice, bnxt) or a way out
-  // of the virtual machine (virtio); all others know by that.
+  // Called by the first queue's thread, since it may need an answer of the firmware (ice, bnxt) or
+  // an exit from the virtual machine (virtio); the others use its result.
   void read_carrier();
   bool has_carrier() const { return carrier_.load(std::memory_order_relaxed); }
   std::uint32_t speed_mbps() const { return speed_mbps_.load(std::memory_order_relaxed); }

@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Why a NIC could not be attached, and what mends it, as far as sysfs and /dev tell.
+// Why a NIC could not be attached, and the mending step, as far as sysfs and /dev show.
 struct Diagnosis {
   Errc code = Errc::kSystem;
   std::string text;
@@ -64,8 +64,8 @@ Diagnosis diagnose(const std::string& address) {
           "too low, or the driver missing from this build; ZTCP_DPDK_LOG=1 tells more"};
 }
 
-// User memory behind the IOMMU: the device sees a process's own addresses. Not rte_dev_dma_map(),
-// which wants memory that EAL was told of before and ends here in the end.
+// User memory behind the IOMMU: the device uses a process's own addresses. rte_dev_dma_map()
+// requires memory that EAL was told of before, and calls the same function in the end.
 class VfioMapper final : public DmaMapper {
  public:
   Status map(std::uintptr_t address, std::size_t size_bytes) override {
@@ -83,10 +83,10 @@ class VfioMapper final : public DmaMapper {
   }
 
  private:
-  // EAL would call an error, each time, what only costs a copy (DmaMap says it once), and that
-  // memory can't be unmapped any more for NICs that were taken out.
+  // Silences EAL, which logs an error each time for a failed map, which only costs a copy (DmaMap
+  // logs it once), and for memory that can't be unmapped for NICs that were removed.
   struct QuietEal {
-    // One at a time, or the second would take the first one's silence for the level to restore.
+    // One at a time, or the second would save the first one's level as the one to restore.
     static std::mutex& mutex() {
       static auto* const instance = new std::mutex;
       return *instance;
@@ -105,8 +105,8 @@ DmaMap& user_memory() {
   return *map;
 }
 
-// Some IOMMUs, above all virtual ones of 39 bits, reach EAL's memory, which lies low, but none of
-// the addresses the kernel gives to everybody else.
+// Some IOMMUs, above all virtual ones of 39 bits, reach EAL's memory, which has low addresses, but
+// none of the addresses that the kernel gives to other memory.
 Status reach_user_memory() {
   utsname kernel{};
   uname(&kernel);
@@ -140,12 +140,12 @@ Result<std::vector<std::unique_ptr<Link>>> open_pci(const PciConfig& config) {
 
   const DescriptorSweep opened;
   auto port = Port::open(port_config);
-  // The group must be free as soon as this process is gone, whatever its children do.
-  // The device's descriptor comes out of an ioctl; container and group are guarded as they open.
+  // The group must be free as soon as this process ends, even if its children live on.
+  // The device's descriptor comes from an ioctl; container and group are guarded as they open.
   opened.guard_new({"anon_inode:[vfio"});
   if (!port) {
     const Error& error = port.error();
-    if (error.code == Errc::kBadConfig) return tl::unexpected<Error>(error);  // It said so itself.
+    if (error.code == Errc::kBadConfig) return tl::unexpected<Error>(error);  // Already logged.
     const Diagnosis diagnosis =
         error.code == Errc::kOutOfMemory
             ? Diagnosis{error.code,

@@ -20,18 +20,18 @@
 namespace ztcp::link {
 namespace {
 
-// Ethernet with VLAN, IPv6 and the longest TCP header: what a head buffer holds at least.
+// Ethernet with VLAN, IPv6 and the longest TCP header: least size of a head buffer.
 constexpr std::uint16_t kHeadersBytes = 118;
 constexpr std::uint64_t kLooksPerSecond = 10;
-// A memif client that is down gets this long for a handshake under way, and DPDK's thread for the
-// clean-up after a lost peer, before the port is stopped and started again.
+// Time for a memif client that is down to finish a handshake, and for DPDK's thread to clean up
+// after a lost peer, before the port is stopped and started again.
 constexpr unsigned kLooksBeforeReconnect = 3;
 
 std::span<const std::byte> bytes_of(const rte_mbuf& mbuf) {
   return {rte_pktmbuf_mtod(&mbuf, const std::byte*), mbuf.data_len};
 }
 
-// True when the device vouches for both checksums. virtio verifies only TCP's, or says that the
+// True when the device has verified both checksums. virtio verifies only TCP's, or reports that the
 // sender's host never filled it (NONE: the data are known to be intact); the 20 bytes of IP are
 // then summed here.
 bool checksums_verified(const rte_mbuf& mbuf) {
@@ -53,9 +53,9 @@ bool checksums_bad(const rte_mbuf& mbuf) {
          (mbuf.ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_BAD;
 }
 
-// The speed these state is a wire's. All others may be faster than they say: software, whose speed
-// is an invention (vmxnet3 and memif say 10 Gb/s), and functions of a NIC that reach each other
-// inside it.
+// Drivers that report the speed of a wire. All others may be faster than they report: software,
+// which invents a speed (vmxnet3 and memif say 10 Gb/s), and functions of a NIC that reach each
+// other inside it.
 bool states_the_speed_of_a_wire(std::string_view driver) {
   constexpr std::array<std::string_view, 4> kDrivers = {"net_ixgbe", "net_i40e", "net_ice",
                                                         "net_hns3"};
@@ -138,15 +138,15 @@ bool PortLink::to_frame(rte_mbuf* mbuf, RxFrame& frame) {
     std::size_t count = 0;
     for (const rte_mbuf* part = mbuf->next; part != nullptr; part = part->next) {
       if (part->data_len == 0) continue;
-      if (count == more.size()) return false;  // Longer than any MTU we configure.
+      if (count == more.size()) return false;  // Longer than any configured MTU.
       more[count++] = bytes_of(*part);
     }
     frame.more = std::span(more).first(count);
   }
   frame.head = bytes_of(*mbuf);
   if (checksums_bad(*mbuf)) [[unlikely]] {
-    // Counted, and left to the stack, which verifies what is not vouched for: some devices say
-    // "bad" of what they merely can't parse.
+    // Counted, and left to the stack, which verifies it: some devices report "bad" for frames that
+    // they merely can't parse.
     counters_.rx_bad_checksum += 1;
   } else {
     frame.checksum_good = checksums_verified(*mbuf);
@@ -154,7 +154,7 @@ bool PortLink::to_frame(rte_mbuf* mbuf, RxFrame& frame) {
   return true;
 }
 
-// Moves bytes of the following buffers up until the first one holds all headers.
+// Moves bytes of the following buffers forward until the first one holds all headers.
 bool PortLink::pull_headers(rte_mbuf& head) {
   const auto wanted =
       static_cast<std::uint16_t>(std::min<std::uint32_t>(kHeadersBytes, head.pkt_len));
@@ -194,7 +194,7 @@ std::size_t PortLink::transmit(std::span<const TxFrame> frames) {
   std::size_t taken = 0;
   while (taken < frames.size()) {
     std::array<rte_mbuf*, kTxBurst> mbufs;
-    // How many frames are taken when mbufs[0..i] are: dropped ones leave no mbuf behind.
+    // Number of frames taken once mbufs[0..i] are sent: dropped ones have no mbuf.
     std::array<std::size_t, kTxBurst + 1> taken_with;
     taken_with[0] = taken;
     std::uint16_t built = 0;
@@ -235,7 +235,7 @@ std::size_t PortLink::transmit(std::span<const TxFrame> frames) {
       counters_.tx_bytes += bytes - unsent_bytes;
       line_.add(bytes - unsent_bytes);
       if (sent == ready && ready < built) {
-        // The driver refuses the next frame for ever: drop that one, as a cable would.
+        // The driver will always refuse the next frame: drop it, as a cable would.
         counters_.tx_dropped += 1;
         taken = taken_with[sent + 1U];
         continue;
@@ -252,7 +252,7 @@ std::size_t PortLink::transmit(std::span<const TxFrame> frames) {
       break;
     }
     if (out_of_memory) {
-      // All buffers are the ring's, and the driver gives them back only when it is called.
+      // All buffers are in the ring, and the driver frees them only when it is called.
       if (built == 0 && port_.config().drops_at_full_ring)
         rte_eth_tx_burst(port_.id(), queue_, nullptr, 0);
       break;
@@ -265,12 +265,13 @@ std::size_t PortLink::transmit(std::span<const TxFrame> frames) {
 LinkState PortLink::state() {
   if (const LinkState device = open_->device_state(); is_lost(device)) return device;
   if (!started_) return LinkState::kDown;
-  // memif's is a flag in memory, and its peer's end shall be seen before the next burst.
+  // memif's carrier is a flag in memory, and the loss of its peer must be seen before the next
+  // burst.
   const bool carrier = port_.config().driver_copies ? read_carrier() : carrier_;
   return carrier ? LinkState::kUp : LinkState::kDown;
 }
 
-// For look_after_port() alone: state() is asked in every turn that finds the ring full.
+// Called by look_after_port() alone: state() runs in every turn that finds the ring full.
 bool PortLink::read_carrier() {
   if (queue_ == 0) open_->read_carrier();
   if (has_line_) line_.set_speed(open_->speed_mbps());
@@ -286,7 +287,7 @@ TransmitRoom PortLink::transmit_room(TimePoint now) {
 }
 
 std::uint32_t PortLink::map_memory(const void* address, std::size_t size_bytes) {
-  // memif's driver reads any memory of the process: every range gets the one key.
+  // memif's driver reads any memory of the process: every range gets the same key.
   constexpr std::uint32_t kReadable = 1;
   if (port_.config().driver_copies) return kReadable;
   return user_memory_ == nullptr ? kUnmapped : user_memory_->acquire(address, size_bytes);
@@ -305,9 +306,8 @@ void PortLink::unmap_memory(std::uint32_t key) {
   user_memory_->release(key);
 }
 
-// A ring may stand still for long, without a carrier or at a switch that asks for a pause. A device
-// that then reads what the IOMMU does not let it read any more may be reset for it, and all
-// connections with it.
+// A ring may stand still for long, without carrier or when a switch sends pause frames. A device
+// that then reads memory that the IOMMU no longer allows may be reset, and all connections with it.
 void PortLink::note_abandoned_payload() {
   if (user_memory_ == nullptr || !started_ || builder_.attached() == 0) return;
   const std::scoped_lock lock(abandoned_mutex_);
@@ -325,8 +325,8 @@ void PortLink::unmap_abandoned() {
   for (const std::uint32_t key : keys) user_memory_->release(key);
 }
 
-// Frames still held stay in memory that is ours, and what the device may read stays mapped until it
-// is given back.
+// Held frames stay in memory of this process, and memory that the device may read stays mapped
+// until the device is released.
 void PortLink::leave_lost_port() {
   started_ = false;
   if (!has_left_ && user_memory_ != nullptr) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The data path over a queue of a Port; open_memif() and open_pci() make it. Everything per burst,
-// nothing allocated, no lock. Once every 100 ms of receive() calls it looks after what needs no
-// hurry: the carrier, a memif peer to find again.
+// The data path over a queue of a Port; open_memif() and open_pci() make it. All work is per burst,
+// without allocation or lock. Every 100 ms receive() does work that is not urgent: reading the
+// carrier, reconnecting to a memif peer.
 #pragma once
 
 #include <array>
@@ -26,10 +26,10 @@ namespace ztcp::link {
 
 class PortLink final : public Link {
  public:
-  // Small: what does not fit the ring was built in vain.
+  // Small: frames that do not fit the ring were built in vain.
   static constexpr std::size_t kTxBurst = 16;
 
-  // Of a port whose start may have failed: a memif client without a server goes on trying.
+  // The port's start may have failed: a memif client without a server keeps trying.
   explicit PortLink(std::shared_ptr<OpenPort> open, std::uint16_t queue = 0);
   ~PortLink() override;
 
@@ -63,20 +63,21 @@ class PortLink final : public Link {
   TxBuilder builder_;
   LinkCapabilities capabilities_;
   LinkCounters counters_;
-  bool has_line_;  // Whose speed is the bound of what leaves the device.
+  bool has_line_;  // Its speed limits the bytes that leave the device.
   LineModel line_;
   std::uint64_t next_look_tsc_ = 0;
   std::uint64_t look_interval_tsc_;
   bool started_;
   bool has_left_ = false;
-  bool carrier_ = false;     // As the last look found it.
+  bool carrier_ = false;     // As of the last look_after_port().
   unsigned looks_down_ = 0;  // In a row.
 
-  // Keys that were given back while the ring may still name their memory.
+  // Keys that were unmapped while the ring may still refer to their memory.
   std::mutex abandoned_mutex_;
   std::vector<std::uint32_t> abandoned_keys_;
   bool has_abandoned_ = false;  // Written by the link's thread alone.
-  // Once so many frames were sent the ring has gone round, and what it held then has left.
+  // Once this many frames were sent, the ring has gone round, and its frames of that time have
+  // left.
   std::uint64_t abandoned_until_frame_ = 0;
 };
 

@@ -11,20 +11,20 @@
 namespace ztcp::link {
 namespace {
 
-// A NIC of ours takes some twenty, and each memif peer six.
+// Each of our NICs needs about twenty, and each memif peer six.
 constexpr std::uint64_t kSpareDescriptors = 32;
 
-// Of both directions and their descriptors.
+// For both directions and their descriptors.
 constexpr std::uint64_t kRingBytes = 16U << 20;
 
-// All that the limit allows when not even their list can be opened.
+// Returns the limit when not even the list of descriptors can be opened.
 std::uint64_t open_descriptors(std::uint64_t limit) {
   DIR* folder = opendir("/proc/self/fd");
   if (folder == nullptr) return limit;
   std::uint64_t count = 0;
   while (readdir(folder) != nullptr) ++count;
   closedir(folder);
-  return count - 3;  // Two that are none, and the list's own.
+  return count - 3;  // Without "." and "..", and the list's own.
 }
 
 }  // namespace

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Limits of this process that DPDK runs into without a word of them.
+// Process limits that make DPDK fail without naming them.
 #pragma once
 
 #include <string>
 
 namespace ztcp::link {
 
-// What to do about the limit of open files when it is reached or nearly so, and about that of their
-// sizes when memif's rings can't be had with it: "raise ulimit -n: ...". Empty: neither is.
+// The mending step for the limit of open files when it is reached or nearly so, and for that of
+// file sizes when memif's rings exceed it: "raise ulimit -n: ...". Empty: neither applies.
 std::string advice_on_files();
-// The same, and about the limit of addresses where there is one: for when memory was not to be had.
+// The same, and for the limit of addresses where there is one: to be used after an allocation
+// failed.
 std::string advice_on_limits();
 
 }  // namespace ztcp::link

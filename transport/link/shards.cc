@@ -12,13 +12,13 @@
 namespace ztcp::link {
 namespace {
 
-// Frames on their way from one shard to another, in order.
+// Frames in transit from one shard to another, in order.
 class FrameRing {
  public:
   static constexpr std::uint32_t kCapacity = kMostHandedOver;
   static_assert(std::has_single_bit(kCapacity));
 
-  // The one's.
+  // Called by the sending shard.
   bool push(const RxFrame& frame) {
     const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
     if (tail - head_.load(std::memory_order_acquire) == kCapacity) return false;
@@ -26,7 +26,7 @@ class FrameRing {
     tail_.store(tail + 1, std::memory_order_release);
     return true;
   }
-  // The other's.
+  // Called by the receiving shard.
   bool pop(RxFrame& frame) {
     const std::uint32_t head = head_.load(std::memory_order_relaxed);
     if (head == tail_.load(std::memory_order_acquire)) return false;
@@ -43,12 +43,12 @@ class FrameRing {
 
 struct Mailbox {
   FrameRing frames;
-  FrameRing returns;  // Frames of the receiving shard's queue that are done with: never more than
-                      // it has handed over, so there is room.
+  FrameRing returns;  // Frames of the receiving shard's queue that are no longer needed: never more
+                      // than it has handed over, so there is room.
 };
 
-// What the shards share. The links of all queues end together, with the last shard: what one of
-// them still holds may be another's.
+// Shared by the shards. The links of all queues end together, with the last shard: a link may hold
+// frames of another's.
 struct Port {
   explicit Port(std::vector<std::unique_ptr<Link>> links)
       : queues(std::move(links)), boxes(queues.size() * queues.size()) {}
@@ -77,7 +77,7 @@ class ShardLink final : public Link {
 
   const LinkCapabilities& capabilities() const override { return capabilities_; }
 
-  // What others hand over first: it has waited longer.
+  // Handed-over frames first: they have waited longer.
   std::size_t receive(std::span<RxFrame> frames) override {
     std::size_t count = 0;
     for (std::size_t from = 0; from < port_->queues.size(); ++from) {
@@ -107,7 +107,7 @@ class ShardLink final : public Link {
         if (frame.port == shard_) continue;
         give_back(frame);
       }
-      frame.handle = nullptr;  // Another's.
+      frame.handle = nullptr;  // Now another shard's.
     }
     queue_.release(frames);
   }
@@ -151,9 +151,9 @@ class ShardLink final : public Link {
   const std::uint8_t shard_;
   LinkCapabilities capabilities_;
   std::size_t most_away_ = 0;
-  std::size_t away_ = 0;  // Of our queue's frames, those that another shard has.
+  std::size_t away_ = 0;  // Frames of our queue that another shard holds.
   std::uint64_t mailbox_full_ = 0;
-  mutable LinkCounters counters_;  // As counters() last made them.
+  mutable LinkCounters counters_;  // Made by the last counters().
 };
 
 }  // namespace

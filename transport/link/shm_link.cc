@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint32_t kWayBytes = 1U << 20;  // Half of a core's second-level cache, or all of it.
 constexpr std::uint32_t kLeastSlots = 64;
 constexpr std::uint32_t kLeastSlotBytes = 2048;
-constexpr std::uint32_t kFreeSlots = 32;  // Free whatever the receiver keeps.
+constexpr std::uint32_t kFreeSlots = 32;  // Always left free, however many the receiver keeps.
 constexpr Duration kLookInterval = std::chrono::milliseconds(20);
 
 std::uint32_t slot_bytes(std::uint16_t mtu_bytes) {
@@ -41,11 +41,12 @@ ShmShape shape_of(const ShmConfig& config) {
   return shape;
 }
 
-// Memory of one meeting with the peer, and where the stack finds what lies in its slots.
+// The memory of one connection with the peer, and the views through which the stack reads its
+// slots.
 class Connection {
  public:
   explicit Connection(std::uint32_t slots) : views_(slots) {}
-  // Before anything else.
+  // To be called before anything else.
   void begin(std::unique_ptr<ShmRegion> region) { region_ = std::move(region); }
 
   ShmSender& sender() { return region_->sender(); }
@@ -54,7 +55,7 @@ class Connection {
   void show(const ShmNote& note, RxFrame& frame) {
     View& view = views_[note.slot];
     const std::byte* bytes = receiver().slot(note);
-    // Whole lines, whatever the header's length: cheaper, and a slot has them.
+    // Copies whole lines, for any header length: cheaper, and a slot has them.
     std::memcpy(view.header.data(), bytes, view.header.size());
     view.payload = {bytes + note.header_bytes, note.payload_bytes};
     view.owner = this;
@@ -65,7 +66,7 @@ class Connection {
     frame.checksum_good = true;
   }
 
-  // Of a frame that any connection has shown.
+  // The connection that has shown the frame.
   static Connection& owner_of(const RxFrame& frame) {
     return *static_cast<const View*>(frame.handle)->owner;
   }
@@ -111,7 +112,7 @@ class ShmLink final : public Link {
       const ShmReceiver::Outcome outcome = now_->receiver().take(note);
       if (outcome == ShmReceiver::Outcome::kNothing) break;
       if (outcome == ShmReceiver::Outcome::kBroken) [[unlikely]] {
-        end_connection("the peer tells of frames that can't be: not the same libnccl-net.so");
+        end_connection("the peer announces invalid frames: it runs another libnccl-net.so");
         break;
       }
       if (const std::byte* next = now_->receiver().following()) {
@@ -144,7 +145,7 @@ class ShmLink final : public Link {
     ShmSender& sender = now_->sender();
     if (!sender.collect()) [[unlikely]] {
       end_connection(
-          "the peer gives back frames that it was not sent: not the same "
+          "the peer returns frames that were not sent to it: it runs another "
           "libnccl-net.so");
       counters_.tx_dropped += frames.size();
       return frames.size();
@@ -174,10 +175,10 @@ class ShmLink final : public Link {
 
   TransmitRoom transmit_room(TimePoint now) override {
     if (now >= next_look_) look(now);
-    return {};  // Tells by refusing.
+    return {};  // Sets no limit; transmit() returns less instead.
   }
 
-  // Every byte of the process can be read to be copied: every range gets the one key.
+  // Any memory of the process can be copied: every range gets the same key.
   std::uint32_t map_memory(const void*, std::size_t) override { return 1; }
   void unmap_memory(std::uint32_t) override {}
 
@@ -185,7 +186,7 @@ class ShmLink final : public Link {
   static void copy(const TxFrame& frame, std::byte* to) {
     static_assert(TxFrame::kHeaderCapacity <= kLeastSlotBytes);
     std::memcpy(to, frame.header.data(),
-                frame.header.size());  // All of it: what is behind follows.
+                frame.header.size());  // All of it: the payload overwrites the rest.
     to += frame.header_bytes;
     for (const Fragment& fragment : std::span(frame.fragments).first(frame.fragment_count)) {
       if (fragment.size_bytes != 0) std::memcpy(to, fragment.data, fragment.size_bytes);
@@ -193,14 +194,15 @@ class ShmLink final : public Link {
     }
   }
 
-  // The meeting knows who is there; the memory of who was stays until all in it was read.
+  // The meeting knows the present peer; the memory of an earlier one stays until all of it was
+  // read.
   void look(TimePoint now) {
     next_look_ = now + kLookInterval;
     std::erase_if(former_, [](const auto& one) { return one->receiver().held() == 0; });
-    // All that a meeting needs memory for, so that it does not end between the two.
+    // Reserves all memory that a meeting needs, so that it can't fail half-way.
     if (!meeting_.is_up() && next_ == nullptr) {
       next_ = std::make_unique<Connection>(shape_.slot_count);
-      former_.reserve(former_.size() + 2);  // now_, and once it is over, next_.
+      former_.reserve(former_.size() + 2);  // For now_ and later, when it has ended, next_.
     }
     std::unique_ptr<ShmRegion> region = meeting_.look(now);
     if (region == nullptr) return;
@@ -225,7 +227,7 @@ class ShmLink final : public Link {
   LinkCounters counters_;
   TimePoint next_look_{};
   std::unique_ptr<Connection> now_;
-  std::unique_ptr<Connection> next_;  // Made before it is met.
+  std::unique_ptr<Connection> next_;  // Made before the next meeting.
   std::vector<std::unique_ptr<Connection>> former_;
 };
 

@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x6b6e696c6d737a00;
 constexpr std::uint32_t kVersion = 1;
-constexpr Duration kSilence = std::chrono::milliseconds(500);  // Of a caller, who speaks at once.
+constexpr Duration kSilence = std::chrono::milliseconds(500);  // Limit for a caller, which sends at
+                                                               // once.
 constexpr Duration kCallAgain = std::chrono::seconds(1);       // After a refusal.
 
 sockaddr_un address_of(const std::string& path) {
@@ -54,7 +55,7 @@ bool send_message(const Fd& to, const Message& hello, const Fd* fd) {
 
 enum class Read : std::uint8_t { kHello, kNotYet, kNothing };
 
-// kNothing: the other end is gone, or no ztcp. `fd` is what came along.
+// kNothing: the other end is gone, or is no ztcp. `fd` receives the descriptor that came along.
 template <class Message>
 Read read_message(const Fd& from, Message& hello, Fd& fd) {
   iovec part{&hello, sizeof(hello)};
@@ -68,7 +69,7 @@ Read read_message(const Fd& from, Message& hello, Fd& fd) {
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return Read::kNotYet;
   const cmsghdr* head = size >= 0 ? CMSG_FIRSTHDR(&message) : nullptr;
   if (head != nullptr && head->cmsg_type == SCM_RIGHTS) {
-    // Padding leaves space for a second one, which nobody asked for and is closed.
+    // Padding leaves space for a second descriptor, which was not requested and is closed.
     for (std::size_t at = 0; CMSG_LEN(at + sizeof(int)) <= head->cmsg_len; at += sizeof(int)) {
       int number = -1;
       std::memcpy(&number, CMSG_DATA(head) + at, sizeof(number));
@@ -79,7 +80,7 @@ Read read_message(const Fd& from, Message& hello, Fd& fd) {
                                                                               : Read::kNothing;
 }
 
-// Where another user makes such a socket, or calls, it is not a rank of ours.
+// A socket or call of another user is not one of our ranks.
 bool is_stranger(const Fd& socket, uid_t& who) {
   ucred peer{};
   socklen_t size = sizeof(peer);
@@ -175,7 +176,7 @@ ShmMeeting::Hello ShmMeeting::own_hello() const {
   return hello;
 }
 
-// Of different versions only the version is sure to mean the same.
+// With different versions only the version field has a known meaning.
 bool ShmMeeting::agrees(const Hello& hello) {
   if (hello.version != kVersion) {
     drop(
@@ -249,7 +250,7 @@ std::unique_ptr<ShmRegion> ShmMeeting::read_answer() {
   Fd memory;
   const Read read = read_message(peer_, answer, memory);
   if (read == Read::kNotYet) return nullptr;
-  // Whatever comes of it: there is no second answer to wait for.
+  // In any case: there is no second answer to wait for.
   Fd server = std::exchange(peer_, Fd());
   if (read == Read::kNothing) {
     next_call_ = {};

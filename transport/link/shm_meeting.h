@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How the two ends of a link in shared memory find each other, agree, and hear of each other's
-// end: over a unix socket that carries a hello, its answer with the descriptor of the memory, and
-// then nothing until it closes with its process. What they agree on is in the hello: the version
-// (and with it that frames have no checksums, since they never leave this machine's memory), both
-// MAC addresses, the MTU and the slots. Who differs is refused, and both say in what.
+// How the two ends of a link in shared memory find each other, agree, and notice each other's end:
+// over a unix socket that carries a hello, its answer with the descriptor of the memory, and then
+// nothing until it closes with its process. The hello holds the facts to agree on: the version (and
+// with it that frames have no checksums, since they never leave this machine's memory), both MAC
+// addresses, the MTU and the slots. A peer that differs is refused, and both log the difference.
 //
 // Never waits. Belongs to the link's thread.
 #pragma once
@@ -35,20 +35,20 @@ struct ShmMeetingConfig {
 
 class ShmMeeting {
  public:
-  // A server's socket is there when this returns.
+  // A server's socket exists when this returns.
   static Result<ShmMeeting> open(ShmMeetingConfig config);
   ShmMeeting(ShmMeeting&& other) noexcept = default;
   ShmMeeting& operator=(ShmMeeting&&) = delete;
   ~ShmMeeting();
 
-  // Goes on with what is under way. Memory when the peer has been found.
+  // Makes progress. Returns memory when the peer has been found.
   std::unique_ptr<ShmRegion> look(TimePoint now);
   bool is_up() const { return up_; }
-  // The peer did what none does: no more with this one.
+  // The peer broke the protocol: ends the connection.
   void drop(std::string_view why);
 
  private:
-  // What either says first. The layout is the one between all versions.
+  // The first message of both sides. Its layout is the same in all versions.
   struct Hello;
   explicit ShmMeeting(ShmMeetingConfig config) : config_(std::move(config)) {}
   Status listen();
@@ -67,8 +67,7 @@ class ShmMeeting {
   bool up_ = false;
   TimePoint silent_until_{};
   TimePoint next_call_{};
-  std::string
-      said_;  // The last complaint, until a peer ends as peers do: it is not made twice in a row.
+  std::string said_;  // The last warning, until a peer ends normally: it is not repeated.
 };
 
 }  // namespace ztcp::link

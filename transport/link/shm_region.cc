@@ -25,11 +25,11 @@ std::size_t slots_bytes(const ShmShape& shape) {
   return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
 
-// Way 0 is what the server sends.
+// Way 0 is that of the server's frames.
 ShmPlace place(const ShmShape& shape, void* memory, bool of_server) {
   auto* base = static_cast<std::byte*>(memory);
   const std::size_t nth = of_server ? 0 : 1;
-  // New shared memory is zeros, which is how a way begins.
+  // New shared memory is zeros, the initial state of a way.
   return {.way = reinterpret_cast<ShmWay*>(base + nth * kWayBytes),
           .slots = base + 2 * kWayBytes + nth * slots_bytes(shape),
           .slot_count = shape.slot_count,
@@ -57,7 +57,7 @@ ShmRegion::ShmRegion(const ShmShape& shape, Memory memory, bool server)
 Result<std::unique_ptr<ShmRegion>> ShmRegion::make(const ShmShape& shape, Fd& fd) {
   Fd made(::memfd_create("ztcp-link", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!made) return fail_errno("memfd_create");
-  // In a thread of NCCL's, perhaps.
+  // This may be a thread of NCCL's.
   FileSizeSignal signal;
   if (::ftruncate(made.get(), static_cast<off_t>(shape.bytes())) != 0) {
     if (errno == EFBIG) signal.raised();

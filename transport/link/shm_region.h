@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The memory that the two ends of a link share: a way each. The server makes it, seals it, so that
-// nobody can cut it short under the other, and hands over its descriptor; both map it. A forked
-// child has none of it.
+// The memory that the two ends of a link share, one way for each direction. The server makes it,
+// seals it, so that no process can truncate it under the other, and passes its descriptor; both map
+// it. A forked child does not inherit it.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 namespace ztcp::link {
 
 struct ShmShape {
-  std::uint32_t slot_count = 0;  // Each way; a power of two, kMaxShmSlots at most.
+  std::uint32_t slot_count = 0;  // Each way; a power of two, at most kMaxShmSlots.
   std::uint32_t slot_bytes = 0;  // A multiple of 64.
 
   friend bool operator==(const ShmShape&, const ShmShape&) = default;
@@ -27,9 +27,9 @@ struct ShmShape {
 
 class ShmRegion {
  public:
-  // The server's: new memory and its descriptor.
+  // For the server: new memory and its descriptor.
   static Result<std::unique_ptr<ShmRegion>> make(const ShmShape& shape, Fd& fd);
-  // The client's. kProtocol: it is not what the server says, or not sealed.
+  // For the client. kProtocol: it differs from the server's description, or is not sealed.
   static Result<std::unique_ptr<ShmRegion>> map(const ShmShape& shape, const Fd& fd);
   ShmRegion(const ShmRegion&) = delete;
   ShmRegion& operator=(const ShmRegion&) = delete;

@@ -2,13 +2,13 @@
 // Copyright the ztcp authors
 //
 // One way of a link in shared memory: slots that hold a frame each, notes that tell the receiver
-// which of them are filled, and numbers of read ones on their way back. A slot is the sender's
+// which of them are filled, and numbers of read slots on their way back. A slot is the sender's
 // until its note is published and the receiver's until its number comes back, in any order. The
-// sender fills the slot that came back last: it is the likeliest to be in the cache still, and a
-// ring that is never full touches a few slots only.
+// sender fills the slot that came back last: it is the most likely to be still in the cache, and a
+// ring that is never full touches only a few slots.
 //
-// Each half belongs to one thread. Neither believes the other's numbers: a number that cannot be
-// makes take() or collect() say so, and whoever hears that ends the link.
+// Each half belongs to one thread. Neither trusts the other's numbers: on an impossible number
+// take() or collect() fails, and the caller ends the link.
 #pragma once
 
 #include <array>
@@ -23,10 +23,11 @@ namespace ztcp::link {
 
 inline constexpr std::uint32_t kMaxShmSlots = 1024;
 
-// As it lies in shared memory, beginning as zeros.
+// In shared memory, initially zeros.
 struct ShmWay {
-  alignas(64) std::atomic<std::uint32_t> sent;      // Notes that were ever published; the sender's.
-  alignas(64) std::atomic<std::uint32_t> returned;  // Numbers that came back; the receiver's.
+  alignas(64) std::atomic<std::uint32_t> sent;      // Notes ever published; written by the sender.
+  alignas(64) std::atomic<std::uint32_t> returned;  // Numbers ever returned; written by the
+                                                    // receiver.
   alignas(64) std::array<std::atomic<std::uint64_t>, kMaxShmSlots> notes;
   alignas(64) std::array<std::atomic<std::uint32_t>, kMaxShmSlots> numbers;
 };
@@ -47,7 +48,7 @@ struct ShmNote {
   }
 };
 
-// What both halves know of a way: a power of two of slots, kMaxShmSlots at most.
+// A way, as both halves see it: a power of two of slots, at most kMaxShmSlots.
 struct ShmPlace {
   ShmWay* way = nullptr;
   std::byte* slots = nullptr;
@@ -66,7 +67,7 @@ class ShmSender {
       free_.push_back(static_cast<std::uint16_t>(i - 1));
   }
 
-  // Takes back what the receiver has read. False: it gave what it did not have.
+  // Takes back the slots that the receiver has read. False: it returned one that it did not have.
   bool collect() {
     const std::uint32_t returned = place_.way->returned.load(std::memory_order_acquire);
     if (returned - collected_ > place_.slot_count - free_.size()) return false;
@@ -81,7 +82,7 @@ class ShmSender {
   }
   std::size_t room() const { return free_.size(); }
 
-  // Where the next frame goes, header and payload one behind the other; there is room.
+  // Place of the next frame, header and payload in a row; only if there is room.
   std::byte* next_slot() const { return place_.slot(free_.back()); }
   void push(std::uint32_t header_bytes, std::uint32_t payload_bytes) {
     const std::uint16_t slot = free_.back();
@@ -90,12 +91,12 @@ class ShmSender {
     const ShmNote note{slot, static_cast<std::uint16_t>(header_bytes), payload_bytes};
     place_.way->notes[pushed_++ & place_.mask()].store(note.packed(), std::memory_order_relaxed);
   }
-  // Shows the receiver all that was pushed.
+  // Shows the receiver all pushed frames.
   void publish() { place_.way->sent.store(pushed_, std::memory_order_release); }
 
  private:
   ShmPlace place_;
-  std::vector<std::uint16_t> free_;  // The last one is the next one.
+  std::vector<std::uint16_t> free_;  // The last one is used next.
   std::vector<std::uint8_t> is_out_;
   std::uint32_t pushed_ = 0;
   std::uint32_t collected_ = 0;
@@ -106,14 +107,14 @@ class ShmReceiver {
   explicit ShmReceiver(const ShmPlace& place) : place_(place), is_here_(place.slot_count) {}
 
   enum class Outcome : std::uint8_t { kNothing, kFrame, kBroken };
-  // The next frame. kBroken: there is no such frame.
+  // The next frame. kBroken: the note is invalid.
   Outcome take(ShmNote& note) {
     if (taken_ == seen_) {
       seen_ = place_.way->sent.load(std::memory_order_acquire);
       if (taken_ == seen_) return Outcome::kNothing;
       if (seen_ - taken_ > place_.slot_count - here_) return Outcome::kBroken;
     }
-    // Read once: what is looked at below is what is used.
+    // Read once: the checked note is the note used.
     note =
         ShmNote::unpack(place_.way->notes[taken_ & place_.mask()].load(std::memory_order_relaxed));
     if (note.slot >= place_.slot_count || is_here_[note.slot] != 0) return Outcome::kBroken;
@@ -125,7 +126,7 @@ class ShmReceiver {
     is_here_[note.slot] = 1;
     return Outcome::kFrame;
   }
-  // Of the frame after those that were taken, if its note has been seen: for a prefetch.
+  // The slot of the next frame, if its note has been seen: for a prefetch.
   const std::byte* following() const {
     if (taken_ == seen_) return nullptr;
     const ShmNote note =
@@ -134,13 +135,13 @@ class ShmReceiver {
   }
   const std::byte* slot(const ShmNote& note) const { return place_.slot(note.slot); }
 
-  // A taken one has been read.
+  // A taken slot has been read.
   void give_back(std::uint32_t slot) {
     is_here_[slot] = 0;
     --here_;
     place_.way->numbers[given_++ & place_.mask()].store(slot, std::memory_order_relaxed);
   }
-  // Shows the sender all that was given back.
+  // Shows the sender all returned slots.
   void publish() { place_.way->returned.store(given_, std::memory_order_release); }
 
   std::uint32_t held() const { return here_; }

@@ -26,8 +26,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A server that starts needs a few milliseconds. Whoever holds the lock longer is none, and must
-// not keep us from starting: in a folder that is open to all anyone can take it.
+// A starting server holds the lock for a few milliseconds. A process that holds it longer is no
+// server and must not keep us from starting: in a world-writable folder any process can take it.
 constexpr auto kLockPatience = 500ms;
 
 struct SocketPath {
@@ -52,7 +52,7 @@ const char* kind_of(const struct stat& file) {
 Result<SocketFolder> open_folder(const std::string& folder) {
   int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const bool readable = fd >= 0;
-  // One that may be written to but not read can't be locked.
+  // A folder that may be written to but not read can't be locked.
   if (!readable && errno == EACCES) fd = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return fail_errno("open");
   SocketFolder opened{Fd(fd)};
@@ -69,9 +69,9 @@ std::string mend_folder(int why, const std::string& folder) {
   return "choose another path";
 }
 
-// 0, or why nobody could be reached behind the socket that `file` is a descriptor of.
+// 0, or the errno of connecting to the socket that `file` is a descriptor of.
 int try_to_connect(int file) {
-  // Non-blocking: a server with a full backlog would hold us up.
+  // Non-blocking: a server with a full backlog would block us.
   const Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return errno;
   sockaddr_un address{};
@@ -91,7 +91,7 @@ tl::unexpected<Error> refuse_socket(const std::string& path, const std::string& 
   return fail(code, "memif socket", why);
 }
 
-// What DPDK's driver has bound, by name.
+// Sockets that DPDK's driver has bound, by name.
 struct Bound {
   std::mutex mutex;
   std::map<std::string, struct stat> files;
@@ -179,7 +179,7 @@ int remove_socket_file(const char* path) {
   struct stat file {};
   if (!folder || ::fstatat(folder.get(), place.name.c_str(), &file, AT_SYMLINK_NOFOLLOW) != 0 ||
       !S_ISSOCK(file.st_mode) || !is_same(file, made))
-    return 0;  // Somebody else's by now.
+    return 0;  // Another process's by now.
   return ::unlinkat(folder.get(), place.name.c_str(), 0);
 }
 

@@ -59,11 +59,11 @@ std::uint16_t ipv4_checksum(const std::byte* header, std::size_t size) {
   return static_cast<std::uint16_t>(~sum);
 }
 
-// How received frames lie in memory: in slots of one size. A frame as the wire has it fits one; a
-// super-segment takes several, and the first begins with the list of the others' contents.
+// Layout of received frames in memory: slots of one size. A frame of wire size fits one; a
+// super-segment takes several, and its first slot begins with the list of the others' contents.
 struct SlotLayout {
   using View = std::span<const std::byte>;
-  // A super-segment in slots of a page.
+  // For a super-segment in slots of a page.
   static constexpr std::uint32_t kMostPieces = 18;
   static constexpr std::uint32_t kPageBytes = 4096;
   static constexpr std::uint32_t kPageRoomBytes = kPageBytes - (kMostPieces - 1) * sizeof(View);
@@ -82,7 +82,7 @@ struct SlotLayout {
   }
 
   std::uint32_t room_bytes = 0;
-  std::uint32_t pieces = 0;  // Slots that the longest frame takes.
+  std::uint32_t pieces = 0;  // Slots of the longest frame.
   std::uint32_t list_bytes = 0;
   std::uint32_t slot_bytes = 0;
   std::uint32_t slots = 0;
@@ -104,7 +104,7 @@ class TapLink final : public Link {
       capabilities_.rx_checksum = true;
       capabilities_.max_super_segment_bytes = kMaxIpBytes - TxFrame::kHeaderCapacity;
     }
-    // A burst of the longest is received whatever is kept.
+    // A burst of the longest frames can be received, however many are kept.
     constexpr std::uint32_t kBurst = 32;
     const std::uint32_t reserve = std::min(kBurst * layout_.pieces, layout_.slots / 2);
     capabilities_.max_kept_frames = layout_.slots - reserve;
@@ -133,13 +133,15 @@ class TapLink final : public Link {
       }
       RxFrame& frame = frames[count++];
       take_slots(static_cast<std::size_t>(size) - sizeof(offload), frame);
-      // NEEDS_CSUM: this kernel made the bytes and left the sum to a NIC that never comes.
+      // NEEDS_CSUM: this kernel made the bytes and left the checksum to a NIC that is never
+      // involved.
       frame.checksum_good =
           (offload.flags & (OffloadHeader::kNeedsChecksum | OffloadHeader::kDataValid)) != 0;
       counters_.rx_frames += 1;
       counters_.rx_bytes += static_cast<std::size_t>(size) - sizeof(offload);
     }
-    // The kernel queues on, and drops when its queue is full; we see only that we are short.
+    // The kernel goes on queueing, and drops when its queue is full; here only the shortage is
+    // visible.
     if (free_slots_.size() < layout_.pieces && count < frames.size())
       counters_.rx_dropped_no_memory += 1;
     return count;
@@ -181,7 +183,7 @@ class TapLink final : public Link {
     return (request.ifr_flags & IFF_UP) != 0 ? LinkState::kUp : LinkState::kDown;
   }
 
-  // The kernel reads any memory of the process: every range gets the one key.
+  // The kernel reads any memory of the process: every range gets the same key.
   std::uint32_t map_memory(const void*, std::size_t) override { return 1; }
   void unmap_memory(std::uint32_t) override {}
 
@@ -221,7 +223,7 @@ class TapLink final : public Link {
       offload.flags = OffloadHeader::kNeedsChecksum;
       offload.checksum_start = static_cast<std::uint16_t>(frame.l2_bytes + frame.l3_bytes);
       offload.checksum_offset = kTcpChecksumOffset;
-      // The kernel verifies IP's own sum like anybody's.
+      // The kernel verifies IP's own checksum, as for any sender.
       std::byte* ip = header.data() + frame.l2_bytes;
       ip[10] = ip[11] = std::byte{0};
       const std::uint16_t sum = ipv4_checksum(ip, frame.l3_bytes);
@@ -232,7 +234,7 @@ class TapLink final : public Link {
       offload.gso_type = OffloadHeader::kSegmentTcpIpv4;
       offload.gso_size = frame.segment_size_bytes;
       offload.header_bytes = frame.header_bytes;
-      // The kernel cuts with a pseudo-header sum that has the length in it.
+      // For segmentation the kernel expects the length in the pseudo-header sum.
       std::byte* sum_field = header.data() + frame.l2_bytes + frame.l3_bytes + kTcpChecksumOffset;
       std::uint32_t sum = std::to_integer<std::uint32_t>(sum_field[0]) << 8U |
                           std::to_integer<std::uint32_t>(sum_field[1]);
@@ -263,7 +265,8 @@ class TapLink final : public Link {
   Fd control_;
   hugepage::Mapping memory_;
   SlotLayout layout_;
-  std::vector<std::byte*> free_slots_;  // Last in, first out: the warmest memory again.
+  std::vector<std::byte*> free_slots_;  // Last in, first out: reuses the memory that is most likely
+                                        // cached.
   LinkCapabilities capabilities_;
   LinkCounters counters_;
   bool gone_ = false;

@@ -14,11 +14,11 @@
 namespace ztcp::link {
 namespace {
 
-// There is nothing to release: payload stays in place until TCP has seen its ACK, and an ACK of a
-// frame that was sent once means that the NIC has read it. Called on the link's thread.
+// Nothing is released: payload stays in place until TCP has seen its ACK, and an ACK of a frame
+// that was sent once means that the NIC has read it. Called on the link's thread.
 void on_attached_memory_free(void*, void* attached) { --*static_cast<std::uint64_t*>(attached); }
 
-// Links `part` behind `last`, the end of `head`'s chain, and makes it the end.
+// Links `part` after `last`, the end of `head`'s chain, and makes it the end.
 void chain(rte_mbuf& head, rte_mbuf*& last, rte_mbuf* part) {
   last->next = part;
   last = part;
@@ -27,7 +27,7 @@ void chain(rte_mbuf& head, rte_mbuf*& last, rte_mbuf* part) {
 }
 
 std::uint16_t tail_room(const rte_mbuf& mbuf) {
-  // Attached memory belongs to the user: nothing is ever written behind it.
+  // Attached memory belongs to the user: nothing is ever written after it.
   return RTE_MBUF_HAS_EXTBUF(&mbuf) ? std::uint16_t{0} : rte_pktmbuf_tailroom(&mbuf);
 }
 
@@ -112,8 +112,8 @@ rte_mbuf* TxBuilder::attach(const Fragment& fragment) {
   shared.fcb_opaque = &attached_;
   ++attached_;
   rte_mbuf_ext_refcnt_set(&shared, 1);
-  // DPDK takes a mutable pointer but only ever reads what it transmits. Addresses are the
-  // device's too: user memory is attached in IOVA=VA mode only, or read by the CPU (memif).
+  // DPDK takes a mutable pointer but only reads the frames it transmits. The address is also the
+  // device's: user memory is attached in IOVA=VA mode only, or read by the CPU (memif).
   auto* address = const_cast<std::byte*>(fragment.data);
   const auto size = static_cast<std::uint16_t>(fragment.size_bytes);
   rte_pktmbuf_attach_extbuf(mbuf, address, reinterpret_cast<rte_iova_t>(address), size, &shared);

@@ -3,7 +3,7 @@
 //
 // Turns a TxFrame into a chain of mbufs: a header buffer, then user memory attached in place where
 // the device (or memif's copying driver) can read it, else copied. Belongs to the link's thread,
-// and outlives the use of the port's device, whose driver gives buffers back until the end.
+// and outlives the use of the port's device, whose driver returns buffers until the end.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace ztcp::link {
 
 class TxBuilder {
  public:
-  // The port outlives the builder, which is its queue's.
+  // The port outlives the builder, which serves one queue.
   TxBuilder(const Port& port, std::uint16_t queue);
 
   enum class Outcome : std::uint8_t { kBuilt, kNoMemory, kImpossible };
@@ -28,8 +28,8 @@ class TxBuilder {
   Built build(const TxFrame& frame);
 
   std::uint64_t copied_bytes() const { return copied_bytes_; }
-  // Buffers that point at user memory and that the driver has not given back. Zero: the device
-  // reads none of it.
+  // Buffers that point at user memory and that the driver has not returned. Zero: the device reads
+  // no user memory.
   std::uint64_t attached() const { return attached_; }
 
  private:

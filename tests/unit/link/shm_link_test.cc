@@ -313,7 +313,7 @@ TEST_F(ShmLink, APeerThatTellsNonsenseIsLeft) {
   RxFrame frame;
   EXPECT_EQ(server_->receive({&frame, 1}), 0U);
   EXPECT_FALSE(server_->is_up());
-  EXPECT_THAT(log.warned(), HasSubstr("frames that can't be"));
+  EXPECT_THAT(log.warned(), HasSubstr("announces invalid frames"));
 
   meet();
   region->receiver().give_back(5);  // That was never sent.
