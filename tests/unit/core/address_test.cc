@@ -15,7 +15,7 @@ TEST(Address, TextSurvivesTheRoundTrip) {
 
 // RFC 5952 section 4: lower case, no leading zeros, the longest run of zeros as "::", the first of
 // equals, and never a single one.
-TEST(Address, WritesAnIpv6AddressInItsOneForm) {
+TEST(Address, Ipv6TextHasTheCanonicalFormOfRfc5952) {
   const auto written = [](const char* text) { return to_string(*parse_ip(text)); };
   EXPECT_EQ(written("2001:0DB8:0:0:0:0:0:1"), "2001:db8::1");
   EXPECT_EQ(written("2001:db8:0:1:1:1:1:1"), "2001:db8:0:1:1:1:1:1");
@@ -39,19 +39,19 @@ TEST(Address, Ipv4IsAnAddressLikeAnyOther) {
   EXPECT_NE(IpAddress(Ipv4Address{}), IpAddress());
 }
 
-TEST(Address, AnEndpointTellsItsPortFromItsAddress) {
+TEST(Address, EndpointTextHasBracketsAroundIpv6) {
   EXPECT_EQ(to_string(Endpoint{*parse_ip("2001:db8::1"), 7471}), "[2001:db8::1]:7471");
   EXPECT_EQ(to_string(Endpoint{*parse_ip("10.0.0.1"), 7471}), "10.0.0.1:7471");
 }
 
-TEST(Address, PrefixKnowsItsNeighbours) {
+TEST(Address, PrefixContainsAddressesOfItsNetwork) {
   const Ipv4Prefix prefix = *parse_ipv4_prefix("10.77.1.10/24");
   EXPECT_TRUE(prefix.contains(*parse_ipv4("10.77.1.200")));
   EXPECT_FALSE(prefix.contains(*parse_ipv4("10.77.2.10")));
   EXPECT_TRUE(parse_ipv4_prefix("0.0.0.0/0")->contains(*parse_ipv4("8.8.8.8")));
 }
 
-TEST(Address, PrefixKnowsWhatNoHostMayBeCalled) {
+TEST(Address, PrefixRejectsReservedAndBroadcastAddressesAsHosts) {
   const Ipv4Prefix prefix = *parse_ipv4_prefix("10.77.1.10/24");
   for (const char* text : {"10.77.1.1", "10.77.1.254", "10.77.2.0", "10.77.2.255", "8.8.8.8",
                            "169.254.1.1", "223.255.255.254"})
@@ -66,7 +66,7 @@ TEST(Address, PrefixKnowsWhatNoHostMayBeCalled) {
   EXPECT_TRUE(parse_ipv4_prefix("10.0.0.255/32")->may_be_host(*parse_ipv4("10.0.1.255")));
 }
 
-TEST(Address, PrefixesOfEitherFamilyKnowTheirNeighbours) {
+TEST(Address, PrefixesOfBothFamiliesContainAddressesOfTheirNetwork) {
   const IpPrefix v6 = *parse_ip_prefix("2001:db8:0:7::5/64");
   EXPECT_TRUE(v6.contains(*parse_ip("2001:db8:0:7:ffff::1")));
   EXPECT_FALSE(v6.contains(*parse_ip("2001:db8:0:8::5")));
@@ -94,7 +94,7 @@ TEST(Address, PrefixesOfEitherFamilyAreReadAndWritten) {
   EXPECT_FALSE(parse_ipv4_prefix("2001:db8::1/64"));
 }
 
-TEST(Address, LinkLocalAddressesAreKnown) {
+TEST(Address, LinkLocalAddressesAreRecognised) {
   EXPECT_TRUE(parse_ip("fe80::1")->is_link_local_v6());
   EXPECT_TRUE(parse_ip("febf::1")->is_link_local_v6());
   EXPECT_FALSE(parse_ip("fec0::1")->is_link_local_v6());

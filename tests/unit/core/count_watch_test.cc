@@ -21,7 +21,7 @@ struct CountWatchTest : testing::Test {
   TimePoint now{1000s};
 };
 
-TEST_F(CountWatchTest, FewAreNoNews) {
+TEST_F(CountWatchTest, FewEventsAreNotReported) {
   EXPECT_FALSE(look(0s));
   for (int minute = 0; minute < 10; ++minute) {
     silent += 9;
@@ -29,7 +29,7 @@ TEST_F(CountWatchTest, FewAreNoNews) {
   }
 }
 
-TEST_F(CountWatchTest, ManyAreToldWithTheirKinds) {
+TEST_F(CountWatchTest, ManyEventsAreReportedByKind) {
   EXPECT_FALSE(look(0s));
   silent = 30;
   senseless = 7;
@@ -39,7 +39,7 @@ TEST_F(CountWatchTest, ManyAreToldWithTheirKinds) {
             "37 connections were turned away in 3 s (30 silent, 7 senseless): close the port");
 }
 
-TEST_F(CountWatchTest, OnceAMinuteWhileItLastsWithAllSince) {
+TEST_F(CountWatchTest, ReportsOnceAMinuteWithAllEventsSince) {
   int lines = 0;
   std::uint64_t told = 0;
   for (int second = 0; second < 600; ++second) {

@@ -38,7 +38,7 @@ TEST(Gid, RoceV2WithAnIpv4AddressIsBest) {
   EXPECT_EQ(chosen({table.begin(), table.begin() + 1}), 0) << "better than none";
 }
 
-TEST(Gid, LinkLocalOnesOfEitherFamilyAreLast) {
+TEST(Gid, LinkLocalGidsAreChosenLast) {
   constexpr std::uint64_t kIpv4LinkLocal = 0xffff'a9fe'0101;
   const std::vector<GidEntry> table{entry(0, kLinkLocal, 1, GidType::kRoceV2),
                                     entry(1, 0, kIpv4LinkLocal, GidType::kRoceV2),
@@ -47,7 +47,7 @@ TEST(Gid, LinkLocalOnesOfEitherFamilyAreLast) {
   EXPECT_EQ(chosen({table.begin(), table.begin() + 2}), 1);
 }
 
-TEST(Gid, ThatOfTheNicsOwnAddressGoesFirstThenOneOfItsNetwork) {
+TEST(Gid, TheNicsOwnAddressIsPreferredThenItsNetwork) {
   const std::vector<GidEntry> table{
       entry(0, 0, 0xffff'c0a8'0001, GidType::kRoceV2), entry(1, 0, kIpv4, GidType::kRoceV1),
       entry(2, 0, kIpv4 + 1, GidType::kRoceV2), entry(3, 0, kIpv4, GidType::kRoceV2)};
@@ -58,7 +58,7 @@ TEST(Gid, ThatOfTheNicsOwnAddressGoesFirstThenOneOfItsNetwork) {
   EXPECT_EQ(chosen(table, false, {.near = IpPrefix()}), 0) << "a NIC without an address";
 }
 
-TEST(Gid, AWishGoesBeforeAllElseAsFarAsItCanBeHad) {
+TEST(Gid, AWishIsPreferredWhereAnEntryFitsIt) {
   const std::vector<GidEntry> table{
       entry(0, kLinkLocal, 1, GidType::kRoceV2), entry(1, 0, kIpv4, GidType::kRoceV1),
       entry(2, 0, kIpv4, GidType::kRoceV2), entry(3, kGlobal, 5, GidType::kRoceV2),
@@ -71,14 +71,14 @@ TEST(Gid, AWishGoesBeforeAllElseAsFarAsItCanBeHad) {
       << "one that serves is better than none";
 }
 
-TEST(Gid, NoneBeyondWhatAQueuePairTakes) {
+TEST(Gid, IndexesAboveAnAddressHandlesLimitAreSkipped) {
   EXPECT_EQ(chosen({entry(256, 0, kIpv4, GidType::kRoceV2)}), -1);
   EXPECT_EQ(
       chosen({entry(256, 0, kIpv4, GidType::kRoceV2), entry(255, kLinkLocal, 1, GidType::kRoceV1)}),
       255);
 }
 
-TEST(Gid, EmptyOnesAndThoseOfUnknownTypeAreNone) {
+TEST(Gid, EmptyEntriesAndUnknownTypesAreSkipped) {
   EXPECT_EQ(chosen({}), -1);
   EXPECT_EQ(chosen({entry(0, 0, 0, GidType::kRoceV2), entry(1, 0, kIpv4, GidType::kUnknown)}), -1);
 }
@@ -107,20 +107,20 @@ TEST(Gid, AForwardingLidIsNoPartOfTheSubnet) {
   EXPECT_FALSE(is_same_subnet(with(kLinkLocal), with(0xfe80'0000'0000'0001)));
 }
 
-TEST(Gid, TypesAreTheKernelsWords) {
+TEST(Gid, TypesAreParsedFromTheKernelsText) {
   EXPECT_EQ(parse_gid_type("RoCE v2", false), GidType::kRoceV2);
   EXPECT_EQ(parse_gid_type("IB/RoCE v1", false), GidType::kRoceV1);
   EXPECT_EQ(parse_gid_type("IB/RoCE v1", true), GidType::kInfiniBand);
   EXPECT_EQ(parse_gid_type("", false), GidType::kUnknown);
 }
 
-TEST(Gid, ReadsAsAnAddress) {
+TEST(Gid, TextIsAnAddress) {
   EXPECT_EQ(to_string(entry(0, 0, kIpv4, GidType::kRoceV2).gid), "10.0.0.1");
   EXPECT_EQ(to_string(entry(0, kLinkLocal, 0x5aff'fe00'0001, GidType::kRoceV2).gid),
             "fe80::5aff:fe00:1");
 }
 
-TEST(Gid, IsReadAsSysfsWritesIt) {
+TEST(Gid, SysfsTextIsParsed) {
   const auto gid = parse_gid("0000:0000:0000:0000:0000:ffff:0a00:0005");
   ASSERT_TRUE(gid);
   EXPECT_EQ(address_of(*gid), *parse_ip("10.0.0.5"));

@@ -45,7 +45,7 @@ TEST(IntrusiveList, KeepsOrder) {
   EXPECT_FALSE(a.ListHook<>::is_linked());
 }
 
-TEST(IntrusiveList, OneObjectInTwoLists) {
+TEST(IntrusiveList, AnObjectMayBeInTwoLists) {
   Node a(1), b(2);
   IntrusiveList<Node> list;
   IntrusiveList<Node, OtherTag> other;
@@ -58,7 +58,7 @@ TEST(IntrusiveList, OneObjectInTwoLists) {
   EXPECT_EQ(values(other), (std::vector{2, 1}));
 }
 
-TEST(IntrusiveList, ADestroyedObjectLeaves) {
+TEST(IntrusiveList, ADestroyedObjectLeavesItsList) {
   IntrusiveList<Node> list;
   Node a(1);
   {
@@ -69,7 +69,7 @@ TEST(IntrusiveList, ADestroyedObjectLeaves) {
   EXPECT_EQ(values(list), (std::vector{1}));
 }
 
-TEST(IntrusiveList, ADestroyedListLetsGo) {
+TEST(IntrusiveList, ADestroyedListUnlinksItsObjects) {
   Node a(1);
   {
     IntrusiveList<Node> list;
@@ -78,7 +78,7 @@ TEST(IntrusiveList, ADestroyedListLetsGo) {
   EXPECT_FALSE(a.ListHook<>::is_linked());
 }
 
-TEST(IntrusiveList, RemovalWhileWalking) {
+TEST(IntrusiveList, AnIteratorSurvivesTheRemovalOfOtherObjects) {
   std::vector<Node> nodes;
   for (int i = 0; i < 6; ++i) nodes.emplace_back(i);
   IntrusiveList<Node> list;

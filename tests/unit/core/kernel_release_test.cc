@@ -13,7 +13,7 @@ TEST(KernelRelease, BeginsWithItsVersion) {
   EXPECT_EQ(kernel_version("4.18.0-513.el8.x86_64"), (KernelVersion{4, 18}));
 }
 
-TEST(KernelRelease, WhatIsNoneIsOlderThanAny) {
+TEST(KernelRelease, TextWithoutAVersionIsOlderThanAnyRelease) {
   for (const char* text : {"", "6", "6.", "x.1", ".5", "6-1", "99999999999.1"})
     EXPECT_EQ(kernel_version(text), KernelVersion{}) << text;
 }

@@ -30,7 +30,7 @@ ListenAddress in_shared_memory(ListenAddress address) {
   return address;
 }
 
-TEST(ListenAddress, ReadsBackWhatWasWritten) {
+TEST(ListenAddress, RoundTripKeepsAllFields) {
   expect_round_trip(listener("10.77.1.254"));
   expect_round_trip(listener("10.77.1.254", "10.0.0.7"));
   expect_round_trip(in_shared_memory(listener("10.99.0.1")));
@@ -39,8 +39,8 @@ TEST(ListenAddress, ReadsBackWhatWasWritten) {
   expect_round_trip(listener("fe80::5054:ff:fe77:10a"));
 }
 
-// What peers of one handle version agree on.
-TEST(ListenAddress, LiesWhereTheHeaderSays) {
+// All peers of one handle version agree on these bytes.
+TEST(ListenAddress, BytesHaveTheLayoutOfTheHeader) {
   const auto at = [](const ListenAddress::Bytes& bytes, std::size_t i) {
     return std::to_integer<int>(bytes[i]);
   };
@@ -60,7 +60,7 @@ TEST(ListenAddress, LiesWhereTheHeaderSays) {
   }
 }
 
-TEST(ListenAddress, WhatNobodyWritesIsRefused) {
+TEST(ListenAddress, ImpossibleBytesAreRefused) {
   ListenAddress::Bytes bytes = to_bytes(listener("10.77.1.1", "10.0.0.7"));
   for (std::size_t i = 1; i < 6; ++i) {
     ListenAddress::Bytes reserved = bytes;

@@ -12,7 +12,7 @@
 namespace ztcp {
 namespace {
 
-TEST(LocalAddresses, AreTheKernels) {
+TEST(LocalAddresses, ListTheKernelsAddresses) {
   const auto all = local_addresses();
   for (const LocalAddress& one : all) {
     EXPECT_FALSE(one.interface.empty());
@@ -32,7 +32,7 @@ LocalAddress of(const std::string& interface, const char* address) {
   return {.interface = interface, .prefix = *parse_ip_prefix(address)};
 }
 
-TEST(LocalAddresses, OfIpv6HaveTheStateThatTheKernelTells) {
+TEST(LocalAddresses, Ipv6AddressesHaveTheKernelsState) {
   std::vector<LocalAddress> all = {of("v0", "10.0.0.1/24"), of("v0", "fd66::9/64"),
                                    of("v0", "fd66::1/64"),  of("v0", "fd66::2/64"),
                                    of("v0", "fd66::3/64"),  of("v1", "fd66::9/64")};
@@ -50,7 +50,7 @@ TEST(LocalAddresses, OfIpv6HaveTheStateThatTheKernelTells) {
       << "an optimistic one can be bound to";
 }
 
-TEST(LocalAddresses, WhatAnInterfaceIsAPartOfIsTheKernelsWord) {
+TEST(LocalAddresses, MasterOfAnInterfaceIsReadFromSysfs) {
   std::string root = testing::TempDir() + "masters-XXXXXX";
   ASSERT_NE(mkdtemp(root.data()), nullptr);
   namespace fs = std::filesystem;

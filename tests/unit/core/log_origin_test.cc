@@ -24,7 +24,7 @@ TEST(LogOrigin, NamesExpandAsNcclsDo) {
   EXPECT_EQ(expand_name("", "gpu1", 4711), "");
 }
 
-TEST(LogOrigin, RankIsTheLaunchers) {
+TEST(LogOrigin, RankComesFromTheLaunchersVariables) {
   EXPECT_EQ(origin({}), "gpu1");
   EXPECT_EQ(origin({"HOME=/root", "RANK=3"}), "gpu1 rank 3");
   EXPECT_EQ(origin({"OMPI_COMM_WORLD_RANK=4"}), "gpu1 rank 4");
@@ -38,7 +38,7 @@ TEST(LogOrigin, RankIsTheLaunchers) {
   EXPECT_EQ(origin_of("", ranked), "rank 0");
 }
 
-TEST(LogOrigin, WhatIsNoNumberIsNoRank) {
+TEST(LogOrigin, ARankMustBeANumber) {
   EXPECT_EQ(origin({"RANK="}), "gpu1");
   EXPECT_EQ(origin({"RANK=\x1b[31m"}), "gpu1");
   EXPECT_EQ(origin({"RANK=1234567890"}), "gpu1");

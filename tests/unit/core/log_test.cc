@@ -38,7 +38,8 @@ int descriptor_of(const fs::path& path) {
   return -1;
 }
 
-// A thread that is about to write has read the number already: it must not become another file's.
+// A thread that is about to write has read the number already: it must not become that of another
+// file.
 TEST(LogFile, AnotherFileTakesTheSameDescriptor) {
   const fs::path folder = fs::canonical(testing::TempDir());
   const fs::path first = folder / "ztcp-log-test-1";
@@ -80,7 +81,7 @@ TEST(LogFile, LinesNameTheirOrigin) {
   fs::remove(log);
 }
 
-// What was said through the sink since bind_sink().
+// Text sent to the sink since bind_sink().
 std::string g_said;
 void bind_sink() {
   g_said.clear();
@@ -88,7 +89,7 @@ void bind_sink() {
 }
 
 // `ulimit -f`: the kernel's SIGXFSZ would end the process.
-TEST(LogFile, ALimitOfFileSizesCostsLinesAndIsToldOnce) {
+TEST(LogFile, AFileSizeLimitDropsLinesAndIsReportedOnce) {
   const fs::path log = fs::canonical(testing::TempDir()) / "ztcp-log-limit";
   fs::remove(log);
   const pid_t child = fork();
@@ -127,8 +128,8 @@ TEST(LogFile, ALimitOfFileSizesCostsLinesAndIsToldOnce) {
   fs::remove(log);
 }
 
-// What is first in a file that took nothing at first must be known as ours the next time.
-TEST(LogFile, AFileThatTookNothingAtFirstIsALogLater) {
+// The first line of a file that accepted nothing at first must be recognised as ours the next time.
+TEST(LogFile, AFileThatRefusedItsFirstLineIsALogLater) {
   const fs::path log = fs::canonical(testing::TempDir()) / "ztcp-log-nothing";
   fs::remove(log);
   const pid_t child = fork();
@@ -149,8 +150,8 @@ TEST(LogFile, AFileThatTookNothingAtFirstIsALogLater) {
   fs::remove(log);
 }
 
-// A signal of the host process's own, which it has blocked, is still there afterwards.
-TEST(LogFile, ASignalThatIsSomebodyElsesStaysPending) {
+// A signal that the host process has blocked is still pending afterwards.
+TEST(LogFile, APendingSignalOfTheHostStaysPending) {
   const fs::path log = fs::canonical(testing::TempDir()) / "ztcp-log-pending";
   fs::remove(log);
   const pid_t child = fork();
@@ -173,8 +174,8 @@ TEST(LogFile, ASignalThatIsSomebodyElsesStaysPending) {
   fs::remove(log);
 }
 
-// A name that was typed wrongly: as root it may be that of any file.
-TEST(LogFile, AFileOfOtherWordsIsLeftAlone) {
+// A mistyped name: for root it may be that of any file.
+TEST(LogFile, AFileWithOtherContentIsLeftAlone) {
   const fs::path file = fs::canonical(testing::TempDir()) / "ztcp-log-passwd";
   const std::string text = "root:x:0:0:root:/root:/bin/bash\n";
   std::ofstream(file) << text;
@@ -198,7 +199,7 @@ TEST(LogFile, ALogOfEarlierRunsIsContinued) {
   fs::remove(log);
 }
 
-// In a folder that is open to all, others may have given the name to any of these.
+// In a world-writable folder, others may have given the name to any of these.
 struct Placed {
   const char* name;
   void (*place)(const fs::path& own, const fs::path& log);
@@ -211,7 +212,7 @@ TEST_P(LogFileKind, IsRefusedAtOnceAndStaysAsItIs) {
   fs::create_directory(folder);
   std::ofstream(folder / "own") << "mine";
   GetParam().place(folder / "own", folder / "log");
-  alarm(10);  // Of a FIFO's opening that waits for a reader.
+  alarm(10);  // In case opening the FIFO waits for a reader.
   EXPECT_FALSE(open_file((folder / "log").string()));
   alarm(0);
   warn("lost");
@@ -236,7 +237,7 @@ INSTANTIATE_TEST_SUITE_P(
         Placed{"Folder", [](const fs::path&, const fs::path& log) { fs::create_directory(log); }}),
     [](const auto& row) { return row.param.name; });
 
-// As Python's do when the interpreter finalises. To swallow that would end the process.
+// As Python's logger does while the interpreter finalises. Swallowing it would end the process.
 TEST(Log, LetsALoggerEndItsThread) {
   bind([](Level, const char*, int, const char*) { pthread_exit(nullptr); });
   bool went_on = false;
@@ -254,7 +255,7 @@ TEST(Log, LetsALoggerEndItsThread) {
 
 TEST(LogFile, ADeviceIsRefused) { EXPECT_FALSE(open_file("/dev/null")); }
 
-TEST(LogFile, AFailureSaysWhyAndLeavesNoFile) {
+TEST(LogFile, AFailureReportsItsErrnoAndKeepsNoFileOpen) {
   const fs::path folder = fs::canonical(testing::TempDir());
   const fs::path file = folder / "ztcp-log-test-3";
   ASSERT_TRUE(open_file(file.string()));

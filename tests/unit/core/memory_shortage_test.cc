@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Threads that are started without memory for them.
+// Starts threads without memory for them.
 #include <csignal>
 #include <cstddef>
 #include <pthread.h>
@@ -20,7 +20,7 @@ bool takes_signals() {
   return sigismember(&blocked, SIGTERM) == 0;
 }
 
-TEST(WorkerThreadsTest, MemoryThatEndsCostsWorkersAndNotTheSignalsOfWhoStartsThem) {
+TEST(WorkerThreadsTest, AMemoryShortageCostsWorkersAndKeepsTheCallersSignals) {
   std::size_t short_of_some = 0;
   for (std::size_t nth = 1;; ++nth) {
     WorkerThreads workers;

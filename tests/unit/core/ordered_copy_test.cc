@@ -57,18 +57,18 @@ TEST(OrderedCopy, LargeCopiesAreExact) {
   }
 }
 
-// A writer fills a buffer over and over, each time with the next generation's byte, cut into
-// pieces as TCP segments would cut it. The reader plays the GPU: it waits for the last byte of a
-// line to show the generation, then every byte of the line must show it. The writer goes on when
-// the reader has seen the lines it chose, as NCCL's flow control has it.
+// A writer fills a buffer over and over, each time with the next generation's byte, cut into pieces
+// as TCP segments would cut it. The reader plays the GPU: it waits for the last byte of a line to
+// show the generation, then every byte of the line must show it. The writer goes on when the reader
+// has seen the lines it chose, like NCCL's flow control.
 class PolledBuffer {
  public:
   explicit PolledBuffer(std::size_t line_bytes) : line_bytes_(line_bytes) {}
 
   struct Outcome {
     std::uint64_t polls = 0;
-    std::uint64_t lines = 0;  // Seen to turn complete.
-    std::uint64_t torn = 0;   // Of these: the flag was there before the data.
+    std::uint64_t lines = 0;  // Seen to become complete.
+    std::uint64_t torn = 0;   // Lines with the flag set before the data.
   };
 
   // Until so many lines have been watched, or time is up.

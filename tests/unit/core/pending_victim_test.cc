@@ -24,22 +24,22 @@ std::string victim(const std::vector<Pending>& all) {
 
 IpAddress host(std::uint32_t number) { return Ipv4Address{number}; }
 
-TEST(PendingVictim, OldestOfTheAddressWithMostOfThem) {
+TEST(PendingVictim, IsTheOldestOfTheAddressWithMost) {
   EXPECT_EQ(victim({{host(1), true, "peer"}, {host(2), true, "a"}, {host(2), true, "b"}}), "a");
 }
 
-TEST(PendingVictim, OldestWhereEachAddressHasOne) {
+TEST(PendingVictim, IsTheOldestWhereEachAddressHasOne) {
   EXPECT_EQ(victim({{host(1), true, "first"}, {host(2), true, "second"}}), "first");
 }
 
-TEST(PendingVictim, OneThatHasSaidItsHelloStays) {
+TEST(PendingVictim, AConnectionThatSentItsHelloStays) {
   EXPECT_EQ(victim({{host(1), false, "peer"}, {host(1), false, "peer"}, {host(2), true, "a"}}),
             "a");
   EXPECT_EQ(victim({{host(1), false, "peer"}}), "none");
   EXPECT_EQ(victim({}), "none");
 }
 
-TEST(PendingVictim, AddressesOfIpv6AreApart) {
+TEST(PendingVictim, Ipv6AddressesAreCountedSeparately) {
   const IpAddress one{0x20010db8'00000000, 1};
   const IpAddress other{0x20010db8'00000000, 2};
   EXPECT_EQ(victim({{one, true, "peer"}, {other, true, "a"}, {other, true, "b"}}), "a");

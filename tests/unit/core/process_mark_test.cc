@@ -24,7 +24,7 @@ int status_of(pid_t child) {
   return WEXITSTATUS(status);
 }
 
-TEST(ProcessMark, NobodyOwnsBeforeTheMark) {
+TEST(ProcessMark, NoProcessIsTheOwnerBeforeTheMark) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // Runs in new, unmarked processes.
   EXPECT_EXIT(_exit(answers()), testing::ExitedWithCode(0), "");
   EXPECT_EXIT(
@@ -43,7 +43,7 @@ TEST(ProcessMark, AForkedChildOwnsNothing) {
   EXPECT_EQ(status_of(child), kForkedChild);
 }
 
-TEST(ProcessMark, NorDoesOneThatMarksItself) {
+TEST(ProcessMark, AForkedChildCannotMarkItself) {
   mark_process();
   const pid_t child = fork();
   if (child == 0) {

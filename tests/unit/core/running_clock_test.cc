@@ -18,7 +18,7 @@ TEST(RunningClock, PassesWithRealTime) {
   EXPECT_EQ(clock.peek(real + 1h), real + 1h) << "only a reading ends a gap";
 }
 
-TEST(RunningClock, OfAStopOnlyTheFirstPartCounts) {
+TEST(RunningClock, AStopCountsAsTheLongestGap) {
   const TimePoint begin(10s);
   RunningClock clock(begin, 1s);
   EXPECT_EQ(clock.at(begin + 13s), begin + 1s);

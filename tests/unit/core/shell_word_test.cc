@@ -11,12 +11,12 @@
 namespace ztcp {
 namespace {
 
-TEST(ShellWord, PlainOnesStayAsTheyAre) {
+TEST(ShellWord, PlainWordsAreNotQuoted) {
   EXPECT_EQ(shell_word("/usr/local/a-b_c.conf"), "/usr/local/a-b_c.conf");
   EXPECT_EQ(shell_word("--config=/x"), "--config=/x");
 }
 
-TEST(ShellWord, AShellTakesItForThatWord) {
+TEST(ShellWord, AShellReadsTheQuotedWordUnchanged) {
   for (const std::string word :
        {"", "my folder", "a'b", "$HOME", "`id`", "a;b", "*", "~x", "a\"b", "\\n", "(x)", "#x"}) {
     const std::string line = "printf %s " + shell_word(word);

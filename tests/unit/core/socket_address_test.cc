@@ -9,7 +9,7 @@
 namespace ztcp {
 namespace {
 
-TEST(SocketAddress, SaysTheSameAsTheEndpoint) {
+TEST(SocketAddress, EqualsItsEndpoint) {
   const Endpoint v4{*parse_ip("10.77.1.254"), 7471};
   const SocketAddress of_v4 = to_socket_address(v4);
   EXPECT_EQ(of_v4.family(), AF_INET);

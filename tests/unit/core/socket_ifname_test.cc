@@ -9,7 +9,7 @@
 namespace ztcp {
 namespace {
 
-// Which of a host's interfaces fit.
+// The interfaces of a host that fit.
 std::string fitting(std::string_view value) {
   std::string names;
   for (const char* name : {"lo", "docker0", "eth0", "eth1", "eth10", "ib0"})
@@ -17,26 +17,26 @@ std::string fitting(std::string_view value) {
   return names;
 }
 
-TEST(SocketIfname, NamesAreBeginnings) {
+TEST(SocketIfname, NamesMatchAsPrefixes) {
   EXPECT_EQ(fitting("eth"), "eth0 eth1 eth10");
   EXPECT_EQ(fitting("eth1"), "eth1 eth10");
   EXPECT_EQ(fitting("ib,eth0"), "eth0 ib0");
   EXPECT_EQ(fitting("eth00"), "");
 }
 
-TEST(SocketIfname, AnEqualSignMeansThemExactly) {
+TEST(SocketIfname, AnEqualSignMakesNamesMatchExactly) {
   EXPECT_EQ(fitting("=eth1"), "eth1");
   EXPECT_EQ(fitting("=eth"), "");
   EXPECT_EQ(fitting("=ib0,eth0"), "eth0 ib0");
 }
 
-TEST(SocketIfname, ACaretLeavesThemOut) {
+TEST(SocketIfname, ACaretExcludesTheNames) {
   EXPECT_EQ(fitting("^docker,lo"), "eth0 eth1 eth10 ib0");
   EXPECT_EQ(fitting("^=eth1"), "lo docker0 eth0 eth10 ib0");
   EXPECT_EQ(fitting("^eth1"), "lo docker0 eth0 ib0");
 }
 
-// As NCCL takes them, odd as some are.
+// NCCL's results, odd as some are.
 TEST(SocketIfname, OddValuesAreReadAsNcclDoes) {
   EXPECT_EQ(fitting("eth0:1,ib0:2"), "eth0 ib0");
   EXPECT_EQ(fitting(",,eth0,"), "eth0");

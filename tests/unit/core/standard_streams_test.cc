@@ -17,7 +17,7 @@ namespace {
 
 bool is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
 
-// What body() says in a process without standard streams.
+// The result of body() in a process without standard streams.
 template <class Body>
 bool without_streams(Body&& body) {
   const pid_t child = fork();
@@ -30,7 +30,7 @@ bool without_streams(Body&& body) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-TEST(StandardStreams, AreNoPlaceForOurDescriptors) {
+TEST(StandardStreams, OurDescriptorsGetOtherNumbers) {
   EXPECT_TRUE(without_streams([] {
     const int plain = eventfd(0, 0);
     if (plain != STDIN_FILENO) return false;
@@ -40,14 +40,14 @@ TEST(StandardStreams, AreNoPlaceForOurDescriptors) {
   }));
 }
 
-TEST(StandardStreams, LeaveOtherNumbersAlone) {
+TEST(StandardStreams, OtherNumbersStay) {
   const int number = eventfd(0, 0);
   ASSERT_GT(number, STDERR_FILENO);
   EXPECT_EQ(off_standard_streams(number), number);
   close(number);
 }
 
-TEST(StandardStreams, LeaveAFailureAndItsReason) {
+TEST(StandardStreams, AFailureKeepsItsErrno) {
   errno = EMFILE;
   EXPECT_EQ(off_standard_streams(-1), -1);
   EXPECT_EQ(errno, EMFILE);

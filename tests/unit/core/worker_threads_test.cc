@@ -59,7 +59,7 @@ class WorkerThreadsTest : public testing::Test {
 };
 
 // With no time to look for work each job finds its worker asleep, or about to fall asleep.
-TEST_F(WorkerThreadsTest, AreWokenForEachJob) {
+TEST_F(WorkerThreadsTest, SleepingWorkersAreWokenForEachJob) {
   start(2, Duration::zero());
   std::uint64_t given = 0;
   for (std::uint64_t i = 1; i <= 3000; ++i) {
@@ -76,7 +76,7 @@ TEST_F(WorkerThreadsTest, AreWokenForEachJob) {
 
 TEST_F(WorkerThreadsTest, AreNamed) {
   start(3, 1ms);
-  // The name is given by who starts the thread.
+  // The starting thread sets the name.
   for (std::size_t worker = 0; worker < 3; ++worker) {
     names_differ.store(true);
     while (names_differ.load()) {
@@ -87,7 +87,7 @@ TEST_F(WorkerThreadsTest, AreNamed) {
   }
 }
 
-TEST_F(WorkerThreadsTest, DoAllTheyWereGivenBeforeTheyEnd) {
+TEST_F(WorkerThreadsTest, DoAllJobsBeforeTheyEnd) {
   start(3, 10us);
   for (std::uint64_t i = 0; i < 150; ++i) give(i % 3, 1);
   workers.stop();
@@ -95,9 +95,9 @@ TEST_F(WorkerThreadsTest, DoAllTheyWereGivenBeforeTheyEnd) {
   workers.stop();
 }
 
-TEST_F(WorkerThreadsTest, NobodyIsWaitedForBeyondTheLimit) {
+TEST_F(WorkerThreadsTest, WaitingEndsAtTheLimit) {
   start(1, Duration::zero());
-  rings[0].put({1});  // Which it is never told of.
+  rings[0].put({1});  // The worker is not woken for it.
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   workers.limit_patience(TimePoint(now + 5ms));
   std::uint64_t waits = 0;
@@ -106,7 +106,7 @@ TEST_F(WorkerThreadsTest, NobodyIsWaitedForBeyondTheLimit) {
   EXPECT_GE(std::chrono::steady_clock::now().time_since_epoch(), now + 5ms);
 }
 
-TEST(WorkerThreads, NoneAreNoTrouble) {
+TEST(WorkerThreads, ZeroWorkersCanBeStartedAndStopped) {
   WorkerThreads workers;
   EXPECT_EQ(workers.count(), 0U);
   workers.stop();

@@ -13,7 +13,7 @@
 namespace ztcp {
 namespace {
 
-TEST(Yielder, SleepsOnceInSoManyYieldsThatLetOthersRun) {
+TEST(Yielder, SleepsOncePer128YieldsThatLetOthersRun) {
   Yielder yielder;
   for (int round = 0; round < 3; ++round) {
     for (std::uint32_t i = 1; i < Yielder::kYieldsPerSleep; ++i)
@@ -28,7 +28,8 @@ TEST(Yielder, NeverSleepsAloneOnItsCpu) {
     ASSERT_FALSE(yielder.must_sleep(Yielder::kSomebodyRan - Duration(1)));
 }
 
-// Who yields goes to the end of its queue without leaving it: only a sleep is a voluntary switch.
+// A yielding thread goes to the end of its queue without leaving it: only a sleep is a voluntary
+// switch.
 long sleeps_of_this_thread() {
   rusage usage{};
   EXPECT_EQ(getrusage(RUSAGE_THREAD, &usage), 0);
