@@ -172,7 +172,7 @@ TEST(FrameParser, TrustsTheNicWhenItChecked) {
   EXPECT_TRUE(verify_checksums(frame, parsed));
 }
 
-TEST(FrameParser, KnowsWhatIsNotOurs) {
+TEST(FrameParser, RecognisesForeignFrames) {
   auto bytes = tcp_frame(0);
   store_be16(bytes.data() + 12, 0x86dd);
   EXPECT_EQ(parse_frame(view(bytes)).kind, FrameKind::kForeign);

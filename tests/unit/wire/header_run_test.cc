@@ -14,7 +14,7 @@ namespace ztcp::wire {
 namespace {
 
 using Bytes = std::vector<std::byte>;
-constexpr std::size_t kHeaderBytes = 66;  // Of a frame of a run.
+constexpr std::size_t kHeaderBytes = 66;  // Header size of a frame in a run.
 
 struct Segment {
   std::uint32_t sequence = 1000;
@@ -61,12 +61,12 @@ RxFrame frame_view(std::span<const std::byte> bytes) {
   return frame;
 }
 
-// What comes after a frame of the run is read as if nothing had come before.
+// A frame after those of the run is parsed as if there had been none before.
 void expect_read_right(HeaderRun& run, const RxFrame& frame) {
   EXPECT_TRUE(same_headers(run.next(frame), parse_frame(frame)));
 }
 
-TEST(HeaderRun, ReadsWhatDiffersFromFrameToFrame) {
+TEST(HeaderRun, ReadsTheFieldsThatDifferBetweenFrames) {
   HeaderRun run;
   Segment segment;
   for (int i = 0; i < 20; ++i) {
@@ -84,7 +84,7 @@ TEST(HeaderRun, ReadsWhatDiffersFromFrameToFrame) {
   }
 }
 
-TEST(HeaderRun, EachBitThatDiffersIsSeen) {
+TEST(HeaderRun, EveryDifferingBitIsDetected) {
   const Bytes first = frame_of({});
   for (std::size_t bit = 0; bit < kHeaderBytes * 8; ++bit) {
     Bytes second = first;
@@ -97,7 +97,7 @@ TEST(HeaderRun, EachBitThatDiffersIsSeen) {
   }
 }
 
-TEST(HeaderRun, LengthsThatLieAreNoPartOfIt) {
+TEST(HeaderRun, WrongLengthsEndTheRun) {
   const Bytes whole = frame_of({});
   HeaderRun run;
   for (std::size_t size = 0; size < whole.size(); ++size) {

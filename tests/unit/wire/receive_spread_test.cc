@@ -11,7 +11,7 @@
 namespace ztcp::wire {
 namespace {
 
-// The key and the results that makers of NICs verify theirs by.
+// The key and results that NIC vendors publish for verification.
 constexpr std::array<std::uint8_t, 40> kKey = {
     0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3,
     0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3,
@@ -29,7 +29,7 @@ Endpoint endpoint(const char* address, std::uint16_t port) {
   return {*ztcp::parse_ipv4(address), port};
 }
 
-TEST(ReceiveSpreadTest, HashesAsNicsDo) {
+TEST(ReceiveSpreadTest, HashMatchesThePublishedResults) {
   const struct {
     Endpoint source;
     Endpoint destination;
@@ -49,7 +49,7 @@ TEST(ReceiveSpreadTest, HashesAsNicsDo) {
   }
 }
 
-TEST(ReceiveSpreadTest, AnIncompleteOneSaysSo) {
+TEST(ReceiveSpreadTest, AnIncompleteSpreadIsDetected) {
   EXPECT_TRUE(spread(true).is_complete());
   ReceiveSpread short_key = spread(true);
   short_key.key.resize(15);

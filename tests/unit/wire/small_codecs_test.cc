@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// ARP, ICMP and the TCP header on their own.
+// ARP, ICMP and the TCP header alone.
 #include <array>
 #include <vector>
 

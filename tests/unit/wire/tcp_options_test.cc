@@ -45,7 +45,7 @@ TEST(TcpOptions, SackBlocks) {
   EXPECT_EQ(o->sack[1], (SackBlock{5, 9}));
 }
 
-TEST(TcpOptions, UnknownOnesAreSkippedAndEndStops) {
+TEST(TcpOptions, UnknownOptionsAreSkippedAndTheEndOptionEndsParsing) {
   const auto o = parse({254, 4, 9, 9, 30, 2, 3, 3, 2, 0, 2, 0xff, 0xff});
   ASSERT_TRUE(o);
   EXPECT_EQ(o->window_scale, 2);
@@ -56,7 +56,7 @@ TEST(TcpOptions, WindowScaleAboveFourteenCountsAsFourteen) {
   EXPECT_EQ(parse({3, 3, 15, 1})->window_scale, 14);
 }
 
-TEST(TcpOptions, LiesAreRejected) {
+TEST(TcpOptions, WrongLengthsAreRejected) {
   EXPECT_FALSE(parse({254, 0}));                              // Would never progress.
   EXPECT_FALSE(parse({254, 1, 1, 1}));                        // Shorter than itself.
   EXPECT_FALSE(parse({2, 5, 0, 0}));                          // Past the end.
@@ -74,7 +74,7 @@ TEST(TcpOptions, LiesAreRejected) {
   EXPECT_FALSE(parse_tcp_options(five_blocks, ignored));
 }
 
-TEST(TcpOptions, WhatIsEmittedParsesBack) {
+TEST(TcpOptions, EmittedOptionsParseBack) {
   for (int mask = 0; mask < 16; ++mask) {
     for (std::uint8_t blocks = 0; blocks <= 4; ++blocks) {
       TcpOptions in;
