@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A receiving side and senders written by hand, record by record: what the acceptor's and the
-// sessions' tests share.
+// A receiving side and senders written by hand, record by record: shared by the tests of the
+// acceptor and of sessions.
 #pragma once
 
 #include <deque>
@@ -72,7 +72,7 @@ class AcceptorTest : public testing::Test, public ListenerEvents, public RecvOwn
                                       has_spare, rx_queue);
     return peer;
   }
-  // A posted receive that the test calls by a number.
+  // A posted receive with a number as its name.
   struct Receive final : RecvMessage {
     std::uint32_t name = 0;
   };
@@ -100,7 +100,7 @@ class AcceptorTest : public testing::Test, public ListenerEvents, public RecvOwn
     peer.say(h);
     return peer;
   }
-  // The accept that `peer` was told, after which nothing is left unread but what `rest` gets.
+  // The accept sent to `peer`; all unread records after it go to `rest`.
   static std::optional<Accept> accept_of(Peer& peer,
                                          std::vector<RecordingStream::Record>* rest = nullptr) {
     auto records = peer.stream.records();

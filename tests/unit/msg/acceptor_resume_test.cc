@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Who comes back, and what he is told.
+// Resumes, and the answers to them.
 #include <array>
 #include <chrono>
 #include <random>
@@ -17,13 +17,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_F(AcceptorTest, ANewEpochFencesTheOldStreamAndHearsWhatIsHeld) {
+TEST_F(AcceptorTest, ANewEpochFencesTheOldStreamAndIsToldHeldUnits) {
   Peer& first = greet();
   std::vector<std::byte> buffer(40'000, std::byte{0});
   post(buffer, 1);
   first.chunk({false, 8192, 0, 0, 40'000}, std::byte{1});
   first.chunk({false, 4096, 0, 12'288, 40'000}, std::byte{2});
-  first.say(Chunk{false, 8192, 0, 20'480, 40'000});  // And dies in its second unit.
+  first.say(Chunk{false, 8192, 0, 20'480, 40'000});  // It dies in its second unit.
   first.hear(std::vector<std::byte>(5000, std::byte{3}));
   first.chunk({true, 0, 1, 0, 0});  // Still inside the chunk: payload, not a record.
 
@@ -57,9 +57,9 @@ TEST_F(AcceptorTest, ANewEpochFencesTheOldStreamAndHearsWhatIsHeld) {
   EXPECT_EQ(sessions.size(), 1U);
 }
 
-// In order of the lanes: their maps, then their credit. What is done beyond the oldest is told,
-// too.
-TEST_F(AcceptorTest, AResumeHearsOfEachLane) {
+// In order of the lanes: their maps, then their credit. Messages finished beyond the oldest are
+// told, too.
+TEST_F(AcceptorTest, AResumeIsToldMapsAndCreditOfEachLane) {
   Peer& first = greet();
   std::array<std::array<std::byte, 8>, 3> buffers{};
   post(buffers[0], 1, 0, /*tag=*/4);
@@ -84,8 +84,8 @@ TEST_F(AcceptorTest, AResumeHearsOfEachLane) {
   EXPECT_EQ(rest[4].header.type, RecordType::kReady);
 }
 
-// Where the stream takes no more it goes on later, and carries chunks only then.
-TEST_F(AcceptorTest, AResumeThatFindsItsStreamFullGoesOn) {
+// If the stream is full it continues later, and carries chunks only afterwards.
+TEST_F(AcceptorTest, AResumeOnAFullStreamContinuesLater) {
   Peer& first = greet();
   std::array<std::byte, 8> buffer{};
   for (std::uint32_t tag = 0; tag < 3; ++tag) {
@@ -127,8 +127,8 @@ TEST_F(AcceptorTest, ResumeNeedsANewerEpochAndALivingSession) {
   EXPECT_EQ(acceptor->counters().refused_stale, 5U);
 }
 
-// Its bye may have died with its flows.
-TEST_F(AcceptorTest, AResumeOfAClosedSessionHearsHowManyWereReceived) {
+// Its bye may have been lost with its flows.
+TEST_F(AcceptorTest, AResumeOfAClosedSessionIsToldTheReceivedCount) {
   Peer& peer = greet();
   std::array<std::byte, 8> buffer{};
   post(buffer, 1);
@@ -161,7 +161,7 @@ TEST_F(AcceptorTest, AResumeOfAClosedSessionHearsHowManyWereReceived) {
   EXPECT_EQ(greet(hello(5, 5)).reason(), Reason::kUnknownSession);
 }
 
-TEST_F(AcceptorTest, WithoutAnyFlowASessionWaitsBoundedTime) {
+TEST_F(AcceptorTest, ASessionWithoutFlowsWaitsBoundedTime) {
   Peer& peer = greet();
   peer.events->on_failed(now, Error{Errc::kTimedOut, 0, "rto"});
   EXPECT_EQ(acceptor->next_deadline(),
@@ -174,7 +174,7 @@ TEST_F(AcceptorTest, WithoutAnyFlowASessionWaitsBoundedTime) {
   EXPECT_STREQ(failures[0].where, "rto");
 }
 
-TEST_F(AcceptorTest, AResumeInTimeSavesIt) {
+TEST_F(AcceptorTest, AResumeInTimeSavesTheSession) {
   Peer& peer = greet();
   peer.events->on_failed(now, Error{Errc::kPeerClosed, 0, "rst"});
   now += settings.resume_wait() - Duration(1);
@@ -184,8 +184,8 @@ TEST_F(AcceptorTest, AResumeInTimeSavesIt) {
   EXPECT_TRUE(failures.empty());
 }
 
-// The process is stopped between reading the clock and hearing that its flows are gone, for longer
-// than a resume may take. Its sender, which has redialled all the while, finds the session.
+// The process is stopped between reading the clock and the event that its flows are gone, for
+// longer than a resume may take. Its sender, which has redialled all the while, finds the session.
 TEST_F(AcceptorTest, StopInTheMiddleOfATurn_LeavesTheWholeTimeForAResume) {
   std::mt19937_64 random(7);
   for (std::uint64_t id = 1; id <= 20; ++id) {
@@ -208,7 +208,7 @@ TEST_F(AcceptorTest, StopInTheMiddleOfATurn_LeavesTheWholeTimeForAResume) {
   }
 }
 
-TEST_F(AcceptorTest, AFailureBeforeTheOwnerCameIsToldThen) {
+TEST_F(AcceptorTest, AFailureBeforeTheOwnerIsSetIsReportedLater) {
   set_owner = false;
   Peer& peer = greet();
   peer.hear("nonsense, but enough for a header");

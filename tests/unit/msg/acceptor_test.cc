@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Who gets in, with which key, and who comes back.
+// Admission, keys and limits of the acceptor.
 #include "transport/msg/acceptor.h"
 
 #include <chrono>
@@ -17,9 +17,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// --- Who gets in -------------------------------------------------------------------------------
+// --- Admission ---------------------------------------------------------------------------------
 
-TEST_F(AcceptorTest, AcceptsASessionAndSaysItsLimits) {
+TEST_F(AcceptorTest, AcceptsASessionAndTellsItsLimits) {
   Peer& peer = greet();
   std::vector<RecordingStream::Record> rest;
   const auto accept = accept_of(peer, &rest);
@@ -53,8 +53,9 @@ TEST_F(AcceptorTest, AnotherVersionIsToldBothVersions) {
   EXPECT_EQ(acceptor->counters().refused_version, 1U);
 }
 
-// The refused one reads why and leaves. One who doesn't has little time for that, and none when its
-// place is wanted: closed in order, its stream would be TCP's to end, whenever the stranger likes.
+// The refused sender reads the refusal and closes. If it does not, it is dropped after a while, and
+// at once when its slot is needed: closed in order, TCP would wait for the stranger to end the
+// stream.
 TEST_F(AcceptorTest, RefusedStreamsStayPendingUntilTheirPeersLeave) {
   std::vector<Peer*> refused;
   Hello h = hello();
@@ -90,7 +91,7 @@ TEST_F(AcceptorTest, AnUnknownCookieIsRefused) {
   EXPECT_TRUE(sessions.empty());
 }
 
-TEST_F(AcceptorTest, ACookieCanBeListenedForOnce) {
+TEST_F(AcceptorTest, ACookieHasOneListener) {
   const Status again = acceptor->add_listener(kCookie, *this);
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, Errc::kBusy);
@@ -110,7 +111,7 @@ TEST_F(AcceptorTest, StraysAreDroppedAndCounted) {
   Peer& http = connect();
   http.hear("GET / HTTP/1.1\r\n");
   EXPECT_TRUE(http.stream.aborted);
-  // Our magic, then nonsense.
+  // Our magic, then invalid bytes.
   Peer& half = connect();
   half.preamble();
   half.hear("\xff\xff\xff\xff\xff\xff\xff\xff\xff");
@@ -126,7 +127,7 @@ TEST_F(AcceptorTest, StraysAreDroppedAndCounted) {
   }
   EXPECT_EQ(acceptor->counters().strays_bad_magic, 305U);
   EXPECT_TRUE(sessions.empty());
-  EXPECT_TRUE(accept_of(greet()));  // And nobody is hurt.
+  EXPECT_TRUE(accept_of(greet()));  // The peer is not affected.
 }
 
 TEST_F(AcceptorTest, SilenceEndsAtTheHandshakeTimeout) {
@@ -143,11 +144,11 @@ TEST_F(AcceptorTest, SilenceEndsAtTheHandshakeTimeout) {
   EXPECT_EQ(acceptor->next_deadline(), kNever);
 }
 
-// However many come and say nothing: who greets gets in at once.
-TEST_F(AcceptorTest, SilentStrangersPushOutThemselves) {
+// A peer that sends its hello is accepted at once, however many silent strangers there are.
+TEST_F(AcceptorTest, SilentStrangersDisplaceEachOther) {
   std::vector<Peer*> silent;
   for (int i = 0; i < 8; ++i) silent.push_back(&connect());
-  silent[1]->preamble();  // As good as nothing.
+  silent[1]->preamble();  // Counts as silence.
   EXPECT_EQ(acceptor->counters().strays_pushed_out, 0U);
   Peer& peer = greet();
   EXPECT_TRUE(accept_of(peer));
@@ -164,7 +165,7 @@ TEST_F(AcceptorTest, SilentStrangersPushOutThemselves) {
   EXPECT_EQ(acceptor->counters().strays_timed_out, 7U);
 }
 
-TEST_F(AcceptorTest, PendingStreamsAreLimitedAndTheirPlacesComeBack) {
+TEST_F(AcceptorTest, PendingStreamsAreLimitedAndTheirSlotsAreReused) {
   make(kKey);
   const auto challenged = [&]() -> Peer& {
     Hello h = hello();
@@ -183,7 +184,7 @@ TEST_F(AcceptorTest, PendingStreamsAreLimitedAndTheirPlacesComeBack) {
   EXPECT_EQ(acceptor->counters().strays_pushed_out, 0U);
 }
 
-TEST_F(AcceptorTest, ASessionTooManyIsToldTheLimit) {
+TEST_F(AcceptorTest, ASessionBeyondTheLimitIsToldTheLimit) {
   settings.max_sessions = 2;
   make();
   EXPECT_TRUE(accept_of(greet(hello(1))));
@@ -207,13 +208,13 @@ TEST_F(AcceptorTest, FlowsThatASessionCanDoWithoutMayBeRefused) {
   EXPECT_TRUE(accept_of(greet(hello(6), /*has_spare=*/false)));
   EXPECT_TRUE(accept_of(greet(hello(6, 2), /*has_spare=*/false)));
   EXPECT_EQ(acceptor->counters().refused_flows, 1U);
-  EXPECT_EQ(acceptor->counters().refused_full, 0U) << "nobody was kept out";
+  EXPECT_EQ(acceptor->counters().refused_full, 0U) << "no connection was refused";
   EXPECT_TRUE(failures.empty());
 }
 
-// However many come, and whoever leaves and comes again in between: all allowances together stay
-// within the budget and the least of each.
-TEST_F(AcceptorTest, TheAllowancesOfAllStayWithinTheBudget) {
+// In any order of arrival and departure, all allowances together stay within the budget plus the
+// minimum of each.
+TEST_F(AcceptorTest, AllAllowancesTogetherStayWithinTheBudget) {
   settings.max_sessions = 4096;
   make();
   std::uint64_t sum = 0;
@@ -230,14 +231,14 @@ TEST_F(AcceptorTest, TheAllowancesOfAllStayWithinTheBudget) {
   EXPECT_LE(sum, settings.eager_budget_bytes + 4096ULL * 4096);
   EXPECT_GT(sum, settings.eager_budget_bytes / 2 + 4096ULL * 4096) << "it is there to be used";
   EXPECT_EQ(greet(hello(5000)).reason(), Reason::kFull);
-  // The first 100 leave, others take their places.
+  // The first 100 leave, others take their slots.
   sessions.erase(sessions.begin(), sessions.begin() + 100);
   for (std::uint64_t id = 6000; id < 6064; ++id) EXPECT_GE(come(id), 64U << 10) << id;
   sessions.clear();
   EXPECT_EQ(come(7000), 128U << 10);
 }
 
-TEST_F(AcceptorTest, AListenerMayTurnASessionAway) {
+TEST_F(AcceptorTest, AListenerMayRefuseASession) {
   refuse_sessions = true;
   EXPECT_TRUE(greet().stream.aborted);
   acceptor->flush();
@@ -273,7 +274,7 @@ TEST_F(AcceptorTest, WithAKeyBothSidesProveIt) {
   EXPECT_EQ(acceptor->counters().strays_bad_key, 1U);
 }
 
-TEST_F(AcceptorTest, KeysOnOneSideOnlyAreNamed) {
+TEST_F(AcceptorTest, AKeyOnOneSideOnlyIsReported) {
   make(kKey);
   EXPECT_EQ(greet().reason(), Reason::kKeyMissing);
   make();
@@ -282,7 +283,7 @@ TEST_F(AcceptorTest, KeysOnOneSideOnlyAreNamed) {
   EXPECT_EQ(greet(h).reason(), Reason::kKeyUnexpected);
 }
 
-TEST_F(AcceptorTest, WhoCannotVerifyTheChallengeIsCounted) {
+TEST_F(AcceptorTest, ASenderThatCannotVerifyTheChallengeIsCounted) {
   make(kKey);
   Hello h = hello();
   h.has_key = true;

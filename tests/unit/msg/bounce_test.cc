@@ -27,7 +27,7 @@ TEST(Bounce, NeverPromisesMoreThanTheAllowance) {
 
 class AnyAllowance : public testing::TestWithParam<std::uint32_t> {};
 
-// The worst case of the comment in bounce.h: 31 messages of a byte and one of all the rest.
+// The worst case of the comment in bounce.h: 31 messages of a byte and one with the rest.
 TEST_P(AnyAllowance, HoldsItsWholeAllowanceIn32Messages) {
   const std::uint32_t allowance = GetParam();
   Bounce bounce(allowance);
@@ -49,7 +49,7 @@ TEST_P(AnyAllowance, HoldsItsWholeAllowanceIn32Messages) {
   }
 }
 
-// Every message a page and a bit.
+// Every message takes a page and a bit.
 TEST_P(AnyAllowance, HoldsMessagesThatEndOnNewPages) {
   const std::uint32_t allowance = GetParam();
   Bounce bounce(allowance);
@@ -61,7 +61,7 @@ TEST_P(AnyAllowance, HoldsMessagesThatEndOnNewPages) {
     ASSERT_TRUE(bounce.write(tables[i], 0, filled(allowance / 32 + 1, i)));
   Bounce::Table more;
   more.clear();
-  EXPECT_FALSE(bounce.write(more, 0, filled(1, 1)));  // Says so rather than overwrite.
+  EXPECT_FALSE(bounce.write(more, 0, filled(1, 1)));  // Fails rather than overwrite.
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, AnyAllowance, testing::Values(4096, 12'288, 131'072, 1'048'576));

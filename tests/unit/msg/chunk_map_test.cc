@@ -17,7 +17,7 @@ TEST(UnitSize, CoversAnyMessageWith1024UnitsAtMost) {
     ASSERT_GE(unit.bytes(), 4096U);
     ASSERT_GE(unit.offset(unit.count(total)), total);
     ASSERT_LT(unit.offset(unit.count(total) - 1), total);
-    // No larger than need be.
+    // No larger than needed.
     if (unit.bytes() > 4096) {
       ASSERT_GT(total, 1024 * unit.bytes() / 2) << total;
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A receiving session whose pieces real threads copy, one of which is not scheduled for as long as
-// a test likes: that costs time, and nobody is told anything that is not so.
+// A receiving session with real copying threads, one of which can be stopped for any time: that
+// costs time only, and no wrong event.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -21,7 +21,7 @@
 namespace ztcp::msg {
 namespace {
 
-// Tells when somebody has waited for long.
+// Records that a wait was long.
 struct Watched final : Workers {
   explicit Watched(WorkerThreads& its_threads) : threads(its_threads) {}
   std::size_t count() const override { return threads.count(); }
@@ -39,7 +39,7 @@ struct Watched final : Workers {
 class CopiesThreads : public AcceptorTest {
  protected:
   static constexpr std::size_t kWorkers = 3;
-  static constexpr std::size_t kStuck = 0;  // The first that is given jobs.
+  static constexpr std::size_t kStuck = 0;  // The first one that is given jobs.
   static constexpr std::size_t kStretchBytes = 16U << 10;
 
   void SetUp() override {
@@ -47,7 +47,7 @@ class CopiesThreads : public AcceptorTest {
                                           std::array<std::uint64_t, 2>{1, 2}, &jobs_);
     ASSERT_TRUE(acceptor->add_listener(kCookie, *this));
     loans_.left = 100'000;
-    // It stops with a job in its hands.
+    // It stops while it has a job.
     ASSERT_TRUE(threads_.start(kWorkers, {.name = "test-w", .cpus = {}, .spin = {}},
                                [this](std::size_t worker) {
                                  if (worker == kStuck && is_stopped_.load()) {
@@ -62,7 +62,7 @@ class CopiesThreads : public AcceptorTest {
     sessions.clear();
     threads_.stop();
   }
-  // One message of a pattern, as its frames bring it.
+  // One message of a pattern, in its frames.
   void hear_message(Peer& peer, std::uint64_t number, const std::vector<std::byte>& bytes) {
     peer.say(Chunk{false, static_cast<std::uint32_t>(bytes.size()), number, 0, bytes.size()});
     constexpr std::size_t kFrameBytes = 8948;
@@ -103,7 +103,7 @@ TEST_F(CopiesThreads, AWorkerThatIsNotScheduledCostsTimeOnly) {
   post(received, 1);
   hear_message(peer, 0, sent);
   while (!has_stopped_) jobs_.publish();
-  // Whoever has nothing with that one goes on: a ring that is full is passed by.
+  // Sessions without pieces at that worker go on: its full ring is skipped.
   while (jobs_.collect(now)) {
   }
   EXPECT_TRUE(done.empty()) << "some of it is with the one that has stopped";
@@ -118,8 +118,8 @@ TEST_F(CopiesThreads, AWorkerThatIsNotScheduledCostsTimeOnly) {
   EXPECT_TRUE(failures.empty());
 }
 
-// The owner has its memory back when nobody has it any more, and not before.
-TEST_F(CopiesThreads, WhoEndsASessionWaitsForIt) {
+// The owner gets its memory back when no thread uses it any more, not earlier.
+TEST_F(CopiesThreads, EndingASessionWaitsForTheWorker) {
   Peer& peer = greet();
   const std::vector<std::byte> sent = pattern(4U << 20, 3);
   std::vector<std::byte> received(sent.size());

@@ -42,7 +42,7 @@ class CopyJobsTest : public testing::Test {
   std::vector<std::byte> to_ = std::vector<std::byte>(from_.size());
 };
 
-TEST_F(CopyJobsTest, WithoutFramesToLendNobodyIsWaitedFor) {
+TEST_F(CopyJobsTest, WithoutFramesToLendNoWorkerIsWaitedFor) {
   loans_.left = 2;
   copy_all();
   EXPECT_EQ(workers_.waits, 0U) << "the worker has the first stretch alone, and all of it";
@@ -52,7 +52,7 @@ TEST_F(CopyJobsTest, WithoutFramesToLendNobodyIsWaitedFor) {
   EXPECT_EQ(to_, from_);
 }
 
-TEST_F(CopyJobsTest, TheRestOfAStretchComesBehindWhatTheWorkerHasOfIt) {
+TEST_F(CopyJobsTest, TheRestOfAStretchIsCopiedAfterTheWorkersPieces) {
   loans_.left = 3;
   copy_all();
   EXPECT_EQ(workers_.waits, 1U);

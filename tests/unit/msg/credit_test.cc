@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What may be out without a posted buffer, of all lanes together.
+// Messages that may be out without a posted buffer, over all lanes.
 #include "transport/msg/credit.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ class SenderCreditTest : public testing::Test {
     credit_.on_accept(Accept{true, 8192, 1, 32, 1});
     b_.tag = 1;
   }
-  // As the session does for a message that goes out whole.
+  // As the session does for a message that is sent completely.
   static void hand_out(SenderCredit& credit, SendLane& lane) {
     ++lane.messages;
     credit.begin(lane, 1);
@@ -36,7 +36,7 @@ TEST_F(SenderCreditTest, CountsTheMessagesOfAllLanesThatHaveNoBuffer) {
   hand_out(b_, 12);
   EXPECT_FALSE(credit_.may_go_eagerly(a_));
   EXPECT_FALSE(credit_.may_go_eagerly(b_));
-  // Buffers ahead of what is out free nothing for others.
+  // Buffers beyond the sent messages free nothing for other lanes.
   EXPECT_TRUE(credit_.on_credit(b_, Credit{32, 0, 0}));
   EXPECT_TRUE(b_.is_posted(31));
   EXPECT_FALSE(b_.is_posted(32));
@@ -48,13 +48,13 @@ TEST_F(SenderCreditTest, CountsTheMessagesOfAllLanesThatHaveNoBuffer) {
   hand_out(b_, 20);  // These have their buffers.
   EXPECT_TRUE(credit_.on_credit(a_, Credit{1, 0, 1}));
   EXPECT_TRUE(credit_.may_go_eagerly(a_));
-  // Late news changes nothing.
+  // Overtaken credit changes nothing.
   EXPECT_TRUE(credit_.on_credit(b_, Credit{5, 0, 2}));
   EXPECT_TRUE(b_.is_posted(31));
   EXPECT_EQ(credit_.received(), 3U);
 }
 
-TEST_F(SenderCreditTest, AMessageThatHasBegunGoesOn) {
+TEST_F(SenderCreditTest, ABegunMessageMayContinue) {
   hand_out(a_, 31);
   ++b_.messages;
   credit_.begin(b_, 1);
@@ -62,7 +62,7 @@ TEST_F(SenderCreditTest, AMessageThatHasBegunGoesOn) {
   EXPECT_TRUE(credit_.may_go_eagerly(b_));
 }
 
-TEST_F(SenderCreditTest, ALanesWindowBeginsWithWhatWasReceived) {
+TEST_F(SenderCreditTest, ALanesWindowBeginsAtTheReceivedCount) {
   for (int i = 0; i < 32; ++i) {
     hand_out(a_, 1);
     ASSERT_TRUE(credit_.on_credit(a_, Credit{a_.begun, 0, 0}));
@@ -83,7 +83,7 @@ TEST_F(SenderCreditTest, BytesAreChargedUntilReleasedOrSentPlainly) {
   EXPECT_FALSE(credit_.on_released(3905));
 }
 
-TEST_F(SenderCreditTest, NothingIsReceivedThatWasNotSent) {
+TEST_F(SenderCreditTest, AReceivedCountBeyondTheSentIsRejected) {
   hand_out(a_, 2);
   EXPECT_TRUE(credit_.on_credit(a_, Credit{3, 0, 2}));
   EXPECT_FALSE(credit_.on_credit(a_, Credit{3, 0, 3}));

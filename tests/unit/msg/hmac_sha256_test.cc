@@ -60,7 +60,7 @@ class Rfc4231 : public testing::TestWithParam<Vector> {};
 TEST_P(Rfc4231, Matches) {
   const Vector& v = GetParam();
   EXPECT_EQ(hex(hmac_sha256(bytes(v.key), {bytes(v.data)})), v.mac);
-  // Parts are one message.
+  // Parts are hashed as one message.
   const std::size_t half = v.data.size() / 2;
   EXPECT_EQ(
       hex(hmac_sha256(bytes(v.key), {bytes(v.data).first(half), bytes(v.data).subspan(half)})),

@@ -16,7 +16,7 @@ constexpr std::size_t kLargest = 32U << 10;
 
 std::span<const std::byte> bytes_of(const SendMessage& m) { return {m.data(), m.size_bytes()}; }
 
-TEST(KeptMessages, AreCopiesOfWhatWasStarted) {
+TEST(KeptMessages, AreCopiesOfStartedMessages) {
   KeptMessages kept(kLargest);
   std::vector<std::byte> bytes(5000, std::byte{7});
   SendMessage lent;
@@ -56,7 +56,7 @@ TEST(KeptMessages, AreFourOfTheLargestOrManySmallOnes) {
   }
 }
 
-TEST(KeptMessages, NoneWhereNoneAreWanted) {
+TEST(KeptMessages, AreDisabledBySizeZero) {
   KeptMessages kept(0);
   SendMessage empty;
   empty.start({}, 0, 0);
@@ -64,7 +64,7 @@ TEST(KeptMessages, NoneWhereNoneAreWanted) {
   EXPECT_FALSE(kept.owns(empty));
 }
 
-// Taken and given back in any order, none writes to another's bytes.
+// Taken and given back in any order, no copy overwrites another.
 TEST(KeptMessages, DoNotOverlap) {
   KeptMessages kept(kLargest);
   std::mt19937_64 rng(1);

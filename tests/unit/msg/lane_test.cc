@@ -33,7 +33,7 @@ TEST(Lanes, AreFoundByTagAndBeginEmpty) {
   EXPECT_EQ(&lanes[1], other);
 }
 
-TEST(Lanes, StayWhereTheyAreAsMoreCome) {
+TEST(Lanes, DoNotMoveAsMoreAreAdded) {
   Lanes<TestLane> lanes;
   std::vector<TestLane*> all;
   for (std::uint32_t tag = 0; tag < 5000; ++tag) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Workers that do their jobs only when somebody waits, and so many frames to lend them.
+// Workers that do their jobs only when a thread waits, and a limited number of frames to lend them.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Memory that ends while somebody is let in: whoever it was is refused by name, and what was set
-// aside for it is the next one's. And while a connection uses more tags than it began with room
-// for: that connection fails, and no exception leaves it.
+// Memory runs out while a sender is admitted: it is refused by name, and memory reserved for it is
+// available to the next. Or while a connection uses more tags than it has room for: that connection
+// fails, and no exception leaves it.
 #include <gtest/gtest.h>
 
 #include "tests/support/failing_allocation.h"
@@ -13,8 +13,9 @@
 namespace ztcp::msg {
 namespace {
 
-TEST_F(AcceptorTest, WhoFindsNoMemoryIsRefusedAndTakesNoneOfTheBudget) {
-  settings.eager_budget_bytes = 1U << 20;  // Each allowance kept would show in the next.
+TEST_F(AcceptorTest, ASenderWithoutMemoryIsRefusedAndTakesNoneOfTheBudget) {
+  settings.eager_budget_bytes = 1U << 20;  // An allowance that is not freed would show in the next
+                                           // one.
   make();
   std::uint32_t first_allowance = 0;
   {
@@ -50,7 +51,7 @@ TEST_F(AcceptorTest, WhoFindsNoMemoryIsRefusedAndTakesNoneOfTheBudget) {
   EXPECT_EQ(acceptor->counters().refused_no_memory, refused);
 }
 
-TEST_F(AcceptorTest, WhoFindsNoMemoryToBeHeardIsReset) {
+TEST_F(AcceptorTest, AStreamWithoutMemoryForItsHandshakeIsReset) {
   test::FailingAllocation failing(1);
   RecordingStream stream;
   const Endpoint remote{Ipv4Address{0x0a000002}, 4000};
@@ -60,7 +61,7 @@ TEST_F(AcceptorTest, WhoFindsNoMemoryToBeHeardIsReset) {
   EXPECT_TRUE(accept_of(greet()));
 }
 
-TEST_F(SendSessionTest, AConnectionFailsWhereAnotherTagFindsNoMemory) {
+TEST_F(SendSessionTest, FailsWithoutMemoryForAnotherTag) {
   for (std::size_t nth = 1;; ++nth) {
     failures.clear();
     dialled.clear();

@@ -24,7 +24,7 @@ TEST(Reason, NamesBothNumbersFromTheReadersSide) {
   EXPECT_EQ(describe({}), "");
 }
 
-TEST(Reason, HasATextAndAnErrorForEach) {
+TEST(Reason, EachReasonHasATextAndAnErrorCode) {
   for (std::uint32_t i = 1; i <= kLastReason; ++i) {
     EXPECT_FALSE(describe({static_cast<Reason>(i), true, 1, 2}).empty());
     EXPECT_NE(to_errc(static_cast<Reason>(i)), Errc::kSystem);

@@ -22,7 +22,7 @@ void append(Bytes& out, const Record& record) {
   out.insert(out.end(), buffer.begin(), buffer.begin() + static_cast<std::ptrdiff_t>(size));
 }
 
-// One of each kind a reader treats in its own way, and what reading them in whole gives.
+// One record of each kind that a reader distinguishes, and the result of reading them whole.
 Bytes stream() {
   Bytes out(kPreambleBytes);
   encode_preamble(1, out);
@@ -39,7 +39,7 @@ Bytes stream() {
   return out;
 }
 
-// A transcript without the seams between payload pieces.
+// A transcript that does not depend on the payload's division into pieces.
 std::string read(const std::vector<Bytes>& pieces) {
   RecordReader reader;
   std::string text;
@@ -74,7 +74,7 @@ std::string read(const std::vector<Bytes>& pieces) {
   return text;
 }
 
-TEST(RecordReader, ReadsAnySplitAlike) {
+TEST(RecordReader, ResultDoesNotDependOnTheSplit) {
   const Bytes whole = stream();
   const std::string expected = read({whole});
   EXPECT_EQ(expected.substr(0, 16), "preamble1record7");
@@ -94,7 +94,7 @@ TEST(RecordReader, ReadsAnySplitAlike) {
   }
 }
 
-TEST(RecordReader, KnowsAStrayByItsFirstByte) {
+TEST(RecordReader, DetectsAStrayByItsFirstByte) {
   for (const char* text : {"G", "GET / HTTP/1.0", "zt", "ztc\xff", "\x16\x03\x01"}) {
     RecordReader reader;
     std::span<const std::byte> input =
@@ -104,7 +104,7 @@ TEST(RecordReader, KnowsAStrayByItsFirstByte) {
   }
 }
 
-TEST(RecordReader, TellsTheVersionBeforeAnythingElse) {
+TEST(RecordReader, ReportsTheVersionFirst) {
   Bytes bytes(kPreambleBytes);
   encode_preamble(77, bytes);
   bytes.resize(100, std::byte{0xff});
@@ -131,8 +131,8 @@ TEST(RecordReader, SurvivesNoise) {
   }
 }
 
-// Of a link in shared memory the peer can still write to what it has sent.
-TEST(RecordReader, WhatWasCheckedIsWhatIsUsed) {
+// On a link in shared memory the peer can still write to bytes it has sent.
+TEST(RecordReader, UsesTheCheckedBytesThoughThePeerChangesThem) {
   for (const bool is_last : {false, true}) {
     Bytes input(kPreambleBytes);
     encode_preamble(1, input);

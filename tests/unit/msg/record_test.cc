@@ -53,8 +53,8 @@ Bytes from_hex(const char* text) {
   return bytes;
 }
 
-// The format, byte by byte: what an implementation from the text in record.h would send.
-TEST(Record, LooksAsWritten) {
+// The format, byte by byte, as written by an implementation from the text in record.h.
+TEST(Record, BytesMatchTheFormatsText) {
   std::array<std::byte, kPreambleBytes> preamble;
   encode_preamble(1, preamble);
   EXPECT_EQ(Bytes(preamble.begin(), preamble.end()), from_hex("7a746370 01000000"));
@@ -90,7 +90,7 @@ TEST(Record, LooksAsWritten) {
   EXPECT_EQ(encoded(Proof{}).size(), kHeaderBytes + 32);
 }
 
-TEST(Record, SurvivesTheRoundTrip) {
+TEST(Record, RoundTripKeepsAllFields) {
   const Bytes bytes = encoded(some_hello());
   const auto header = header_of(bytes);
   ASSERT_TRUE(header);
@@ -176,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadChunk{"unit_is_8_kib", {false, 4096, 0, 4096, (4U << 20) + 1}}),
     [](const auto& test) { return test.param.name; });
 
-TEST(Record, HeadersThatDoNotGoTogetherAreRejected) {
+TEST(Record, InconsistentHeadersAreRejected) {
   const auto with = [](std::size_t at, std::uint8_t value) {
     Bytes bytes = encoded(Credit{});
     bytes[at] = static_cast<std::byte>(value);
@@ -230,7 +230,7 @@ TEST(Record, FieldsOutOfRangeAreRejected) {
   Bytes refusal = encoded(Refusal{Reason::kFull, 0, 0});
   refusal[kHeaderBytes + 4] = std::byte{1};
   EXPECT_FALSE(decode_refusal(body_of(refusal)));
-  // A reason of the future is a refusal still.
+  // An unknown reason is still a refusal.
   const auto future = decode_refusal(body_of(encoded(Refusal{static_cast<Reason>(99), 0, 0})));
   ASSERT_TRUE(future);
   EXPECT_EQ(future->reason, Reason::kProtocol);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A stream whose other end is the test: it keeps what was written and how it was left.
+// A stream whose other end is the test: it records writes and how it was ended.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ class RecordingStream final : public Stream {
       written.insert(written.end(), f.data, f.data + f.size_bytes);
     return true;
   }
-  void finish() override {}  // Sessions close.
+  void finish() override {}  // Sessions call close().
   void close() override { closed = true; }
   void abort() override { aborted = true; }
   void expect_late_acks() override { expects_late_acks = true; }
@@ -45,7 +45,7 @@ class RecordingStream final : public Stream {
     std::vector<std::byte> body;
     std::vector<std::byte> payload;
   };
-  // What was written since the last call, cut into records.
+  // Bytes written since the last call, cut into records.
   std::vector<Record> records() {
     std::vector<Record> out;
     std::span<const std::byte> input = written;
@@ -73,7 +73,7 @@ class RecordingStream final : public Stream {
   std::vector<std::byte> written;
   RecordReader reader;
   bool full = false;
-  std::size_t takes = SIZE_MAX;  // So many more writes.
+  std::size_t takes = SIZE_MAX;  // Number of further writes accepted.
   bool closed = false;
   bool aborted = false;
   bool expects_late_acks = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a receiving session waits for, of those who copy for it.
+// Waits of a receiving session for its copying workers.
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -32,9 +32,9 @@ class RecvCopiesTest : public AcceptorTest {
                  loans_};
 };
 
-// Its flow ends in the middle of a unit: that will be written again, by whoever is next, and a
-// worker still has its beginning although what came last was copied at once.
-TEST_F(RecvCopiesTest, AUnitThatIsCutOffIsWithNobodyWhenItComesAgain) {
+// Its flow ends in the middle of a unit, which any flow may write again; a worker still has the
+// unit's beginning, though the later bytes were copied at once.
+TEST_F(RecvCopiesTest, NoWorkerHasACutOffUnitWhenItComesAgain) {
   Peer& peer = greet();
   std::vector<std::byte> buffer(8192, std::byte{0xee});
   post(buffer, 1);

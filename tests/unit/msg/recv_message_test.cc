@@ -9,7 +9,7 @@
 namespace ztcp::msg {
 namespace {
 
-TEST(UnexpectedPool, IsLimitedAndStartsEachAnew) {
+TEST(UnexpectedPool, IsLimitedAndResetsEachMessage) {
   UnexpectedPool pool;
   std::set<UnexpectedMessage*> all;
   for (std::size_t i = 0; i < kMaxUnexpected; ++i) {
@@ -29,12 +29,12 @@ TEST(UnexpectedPool, IsLimitedAndStartsEachAnew) {
   EXPECT_EQ(again->reserved_bytes, 0U);
 }
 
-TEST(UnexpectedPool, CountsWhatIsWhole) {
+TEST(UnexpectedPool, CountsWholeMessages) {
   UnexpectedPool pool;
   EXPECT_EQ(pool.count_whole(), 0U);
   UnexpectedMessage* const empty = pool.take();
   UnexpectedMessage* const part = pool.take();
-  static_cast<void>(pool.take());  // Of which nothing has come.
+  static_cast<void>(pool.take());  // None of its bytes has arrived.
   empty->begin(0);
   part->begin(10);
   EXPECT_EQ(pool.count_whole(), 1U);
@@ -44,7 +44,7 @@ TEST(UnexpectedPool, CountsWhatIsWhole) {
   EXPECT_EQ(pool.count_whole(), 1U);
 }
 
-TEST(RecvLane, KnowsWhatIsDoneBeyondTheOldest) {
+TEST(RecvLane, KnowsMessagesDoneBeyondTheOldest) {
   RecvLane lane{};
   lane.received = 100;
   lane.posted = 132;
@@ -58,14 +58,14 @@ TEST(RecvLane, KnowsWhatIsDoneBeyondTheOldest) {
   EXPECT_FALSE(lane.has_room());
 }
 
-TEST(RecvLane, KeepsTheOrderOfThoseThatWait) {
+TEST(RecvLane, KeepsTheOrderOfWaitingPosts) {
   RecvLane lane{};
   RecvMessage first;
   RecvMessage second;
   EXPECT_TRUE(lane.has_room());
   lane.wait(first);
   lane.wait(second);
-  EXPECT_FALSE(lane.has_room()) << "nobody passes those who wait";
+  EXPECT_FALSE(lane.has_room()) << "no post overtakes waiting ones";
   EXPECT_EQ(lane.waiting_first, &first);
   EXPECT_EQ(first.next(), &second);
   EXPECT_EQ(second.next(), nullptr);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a session tells its sender of each lane, and when.
+// Credit that a session sends for each lane, and when.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -44,7 +44,7 @@ TEST_F(RecvSessionTest, MessagesBelongToTheBuffersOfTheirTag) {
             (Credit{2, 8, 2, 9}));
 }
 
-// The sender has nothing under way on it that would show it.
+// The sender has no chunk in flight on it that would show the stall.
 TEST_F(RecvSessionTest, CreditOnAFlowThatIsNotAnswered_IsToldAgainOnAnother) {
   Peer& first = greet();
   Peer& second = greet(hello(5, 1, 1));
@@ -69,7 +69,7 @@ TEST_F(RecvSessionTest, CreditOnAFlowThatIsNotAnswered_IsToldAgainOnAnother) {
   EXPECT_EQ(credit_of(other), std::nullopt) << "once suffices";
   EXPECT_FALSE(stuck.stream.is_left()) << "its sender decides";
 
-  // It comes back to life, and messages move.
+  // It works again, and messages move.
   stuck.stream.stalled = {.is_acked = true};
   stuck.chunk({false, 8, 0, 0, 8, 0, /*wants_receipt=*/true});
   post(buffer, 2);
@@ -77,8 +77,8 @@ TEST_F(RecvSessionTest, CreditOnAFlowThatIsNotAnswered_IsToldAgainOnAnother) {
   EXPECT_EQ(credit_of(stuck), (Credit{2, 0, 1})) << "it takes credit again";
 }
 
-// NCCL posts long before anything comes, and asking is a system call.
-TEST_F(RecvSessionTest, FlowsWhereAllIsAcknowledgedAreNotAsked) {
+// NCCL posts long before messages arrive, and the check is a system call.
+TEST_F(RecvSessionTest, FlowsWithoutUnacknowledgedBytesAreNotChecked) {
   Peer& first = greet();
   Peer& second = greet(hello(5, 1, 1));
   std::vector<std::byte> buffer(8);
@@ -93,7 +93,7 @@ TEST_F(RecvSessionTest, FlowsWhereAllIsAcknowledgedAreNotAsked) {
   EXPECT_LE(second.stream.stall_asks, 1);
 }
 
-TEST_F(RecvSessionTest, OnlyLanesThatChangedAreTold) {
+TEST_F(RecvSessionTest, OnlyChangedLanesGetCredit) {
   Peer& peer = greet();
   std::vector<std::byte> buffer(8);
   post(buffer, 1, 0, /*tag=*/1);
@@ -103,7 +103,7 @@ TEST_F(RecvSessionTest, OnlyLanesThatChangedAreTold) {
   peer.chunk({false, 8, 0, 0, 8, 2, /*wants_receipt=*/true});
   acceptor->flush();
   EXPECT_EQ(credits_of(peer), (std::vector<Credit>{{1, 0, 1, 2}}));
-  // But all, once a flow was lost that may have carried the newest.
+  // But all lanes, once a flow was lost that may have carried the newest credit.
   greet(hello(5, 1, 1));
   peer.events->on_failed(now, Error{Errc::kTimedOut, 0, ""});
   static_cast<void>(peers.back().stream.records());
@@ -111,7 +111,7 @@ TEST_F(RecvSessionTest, OnlyLanesThatChangedAreTold) {
   EXPECT_EQ(credits_of(peers.back()), (std::vector<Credit>{{1, 0, 0, 1}, {1, 0, 1, 2}}));
 }
 
-TEST_F(RecvSessionTest, AWindowIsALanesOwn) {
+TEST_F(RecvSessionTest, EachLaneHasItsOwnWindow) {
   Peer& peer = greet();
   std::array<std::byte, 8> buffer{};
   for (std::uint32_t i = 0; i < 40; ++i) post(buffer, i, 0, /*tag=*/1);
@@ -153,8 +153,8 @@ TEST_F(RecvSessionTest, TagsAboveTheLimitFailTheSessionByName) {
             "NCCL_OOB_NET_ENABLE=0 on all hosts");
 }
 
-// What a sender may name by itself: as many as messages may be out without a buffer.
-TEST_F(RecvSessionTest, ASenderAloneNamesFewTags) {
+// Tags that a sender may name without buffers: as many as messages may be out without one.
+TEST_F(RecvSessionTest, ASenderMayNameFewTagsWithoutBuffers) {
   Peer& peer = greet(hello(1));
   for (std::uint32_t tag = 0; tag < kMaxUnexpected; ++tag) peer.chunk({true, 8, 0, 0, 8, tag});
   EXPECT_TRUE(failures.empty());
@@ -173,7 +173,7 @@ TEST_F(RecvSessionTest, AByeCountsTheMessagesOfAllLanes) {
   EXPECT_TRUE(failures.empty());
   post(buffer, 2, 0, /*tag=*/2);
   EXPECT_EQ(done.back(), (std::pair<std::uint32_t, std::size_t>{2, 8}));
-  post(buffer, 3, 0, /*tag=*/3);  // To which no message can come any more.
+  post(buffer, 3, 0, /*tag=*/3);  // No message can come to it any more.
   ASSERT_EQ(failures.size(), 1U);
   EXPECT_EQ(failures[0].code, Errc::kPeerClosed);
 
@@ -183,7 +183,7 @@ TEST_F(RecvSessionTest, AByeCountsTheMessagesOfAllLanes) {
   EXPECT_EQ(liar.reason(), Reason::kProtocol);
 }
 
-TEST_F(RecvSessionTest, APostTheSenderMayWaitForIsToldAtOnceOthersOncePerBurst) {
+TEST_F(RecvSessionTest, CreditForAWaitingSenderIsSentAtOnceElseOncePerBurst) {
   Peer& peer = greet();
   static_cast<void>(peer.stream.records());
   std::vector<std::byte> buffer(8);
@@ -200,7 +200,7 @@ TEST_F(RecvSessionTest, APostTheSenderMayWaitForIsToldAtOnceOthersOncePerBurst) 
   EXPECT_EQ(credit_of(peer), std::nullopt);
 }
 
-TEST_F(RecvSessionTest, CreditGoesWhereItIsHeardAndIsNeverLost) {
+TEST_F(RecvSessionTest, CreditUsesTheLastActiveFlowAndIsNeverLost) {
   Peer& zero = greet();
   Peer& one = greet(hello(5, 1, 1));
   static_cast<void>(zero.stream.records());
@@ -208,7 +208,7 @@ TEST_F(RecvSessionTest, CreditGoesWhereItIsHeardAndIsNeverLost) {
   std::vector<std::byte> buffer(40'000);
   one.chunk({true, 40'000, 0, 0, 40'000});
   post(buffer, 1);
-  EXPECT_EQ(credit_of(one), (Credit{1, 40'000, 1}));  // The last flow that was heard.
+  EXPECT_EQ(credit_of(one), (Credit{1, 40'000, 1}));  // The last flow that received bytes.
   one.stream.full = true;
   post(buffer, 2);
   EXPECT_EQ(credit_of(zero), (Credit{2, 40'000, 1}));
@@ -221,15 +221,15 @@ TEST_F(RecvSessionTest, CreditGoesWhereItIsHeardAndIsNeverLost) {
   zero.events->on_acked(now, 100);
   acceptor->flush();
   EXPECT_EQ(credit_of(zero), (Credit{4, 40'000, 1}));
-  // Whatever died with a flow is said again on another.
+  // Credit lost with a flow is sent again on another.
   one.stream.full = false;
   zero.events->on_failed(now, Error{Errc::kTimedOut, 0, ""});
   acceptor->flush();
   EXPECT_EQ(credit_of(one), (Credit{4, 40'000, 1}));
 }
 
-// Whose sender does not wait for it: "When credit is told" in record.h.
-TEST_F(RecvSessionTest, NewsOfSmallMessagesWaitUntilTheyAreWorthARecord) {
+// The sender does not wait for it: "When credit is told" in record.h.
+TEST_F(RecvSessionTest, CreditForSmallMessagesIsBatched) {
   Peer& peer = greet();
   std::vector<std::byte> buffer(40'000);
   const auto receive = [&](std::uint64_t number, std::uint32_t size, bool wants_receipt = false) {
@@ -266,13 +266,13 @@ TEST_F(RecvSessionTest, NewsOfSmallMessagesWaitUntilTheyAreWorthARecord) {
   acceptor->flush();
   EXPECT_EQ(credit_of(peer), none) << "an ask is answered once";
 
-  // The sender goes on to large messages, and may wait for the buffers of those.
+  // The sender continues with large messages, and may wait for their buffers.
   peer.chunk({false, 4096, next, 0, 32'769});
   acceptor->flush();
   EXPECT_EQ(credit_of(peer), (Credit{25, 65'704, 23}));
 }
 
-TEST_F(RecvSessionTest, OfLargeMessagesTheSenderKnowsHalfOfTheBuffers) {
+TEST_F(RecvSessionTest, SenderIsToldAtLeastHalfOfTheBuffersForLargeMessages) {
   Peer& peer = greet();
   static_cast<void>(peer.stream.records());
   std::array<std::vector<std::byte>, 12> buffers;
@@ -290,7 +290,7 @@ TEST_F(RecvSessionTest, OfLargeMessagesTheSenderKnowsHalfOfTheBuffers) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(post_one(), none) << i;
   EXPECT_EQ(post_one(), (Credit{7, 0, 0}));
   EXPECT_EQ(post_one(), none);
-  // It uses them up.
+  // The sender uses them up.
   for (std::uint64_t i = 0; i < 6; ++i) {
     peer.chunk({false, 50'000, i, 0, 50'000});
     acceptor->flush();

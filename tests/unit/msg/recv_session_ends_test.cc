@@ -42,7 +42,7 @@ TEST_F(RecvSessionTest, MessagesHeldAtTheByeCanStillBeReceived) {
   post(buffer, 1);
   EXPECT_EQ(done, (Done{{1, 5}}));
   EXPECT_EQ(buffer[4], std::byte{9});
-  post(buffer, 2);  // But no more than there were.
+  post(buffer, 2);  // But no more than there are.
   ASSERT_EQ(failures.size(), 1U);
   EXPECT_EQ(failures[0].code, Errc::kPeerClosed);
 }
@@ -67,14 +67,14 @@ TEST_F(RecvSessionTest, LeavesWithAByeAndWritesNoMemoryAfterwards) {
   const auto records = peer.stream.records();
   ASSERT_EQ(records.size(), 1U);
   EXPECT_TRUE(decode_bye(records[0].header, records[0].body)->process_ends);
-  EXPECT_FALSE(peer.stream.is_left()) << "what is on its way would be answered with RST";
+  EXPECT_FALSE(peer.stream.is_left()) << "bytes in flight would be answered with RST";
   peer.chunk({false, 5, 0, 0, 5}, std::byte{9});
   EXPECT_EQ(buffer[0], std::byte{0xee});
   EXPECT_TRUE(done.empty());
   EXPECT_TRUE(failures.empty());
 }
 
-TEST_F(RecvSessionTest, FailsAtOnceWhenANewHelloSaysThatTheSendersProcessEnds) {
+TEST_F(RecvSessionTest, FailsAtOnceWhenAHelloAnnouncesTheEndOfTheProcess) {
   Peer& peer = greet();
   std::vector<std::byte> buffer(5);
   post(buffer, 1);
@@ -122,7 +122,7 @@ TEST_F(RecvSessionTest, MessagesOfASenderThatDoesNotComeBackCanStillBeReceived) 
   std::vector<std::byte> buffer(9000);
   post(buffer, 1);
   EXPECT_EQ(done, (Done{{1, 5}}));
-  post(buffer, 2);  // Of which only a part has come.
+  post(buffer, 2);  // Only a part of it has arrived.
   ASSERT_EQ(failures.size(), 1U);
   EXPECT_EQ(failures[0].code, Errc::kPeerClosed);
 }
@@ -139,7 +139,7 @@ TEST_F(RecvSessionTest, AHelloOfAnEndingProcessMakesNoSession) {
 
 // --- An abort -----------------------------------------------------------------------------------
 
-TEST_F(RecvSessionTest, AbortsInWordsAndWritesNoMemoryAfterwards) {
+TEST_F(RecvSessionTest, AbortsWithARefusalAndWritesNoMemoryAfterwards) {
   Peer& peer = greet();
   std::vector<std::byte> buffer(5, std::byte{0xee});
   post(buffer, 1);
@@ -152,7 +152,7 @@ TEST_F(RecvSessionTest, AbortsInWordsAndWritesNoMemoryAfterwards) {
   EXPECT_EQ(closed, 0);
 }
 
-TEST_F(RecvSessionTest, AbortsByResetWhereNoWordFits) {
+TEST_F(RecvSessionTest, AbortsByResetWhereNoRecordFits) {
   Peer& peer = greet();
   peer.stream.full = true;
   sessions[0]->give_up();
@@ -171,7 +171,7 @@ TEST_F(RecvSessionTest, FailsAtOnceWhenTheSenderAborts) {
   EXPECT_EQ(sessions[0]->failure_detail().reason, Reason::kAborted);
 }
 
-TEST_F(RecvSessionTest, FailsAtOnceWhenANewHelloSaysThatTheSenderAborts) {
+TEST_F(RecvSessionTest, FailsAtOnceWhenAHelloAnnouncesAnAbort) {
   Peer& peer = greet();
   std::vector<std::byte> buffer(5);
   post(buffer, 1);
@@ -187,7 +187,8 @@ TEST_F(RecvSessionTest, FailsAtOnceWhenANewHelloSaysThatTheSenderAborts) {
   EXPECT_EQ(messenger.reason(), Reason::kUnknownSession);
 }
 
-// The sender was told that they are done. Nothing joins the session any more, nor is waited for.
+// The sender was told that they are done. No flow may join the session any more, and none is waited
+// for.
 TEST_F(RecvSessionTest, MessagesOfASenderThatAbortedCanStillBeReceived) {
   Peer& peer = greet();
   peer.chunk({true, 5, 0, 0, 5}, std::byte{9});
@@ -207,7 +208,7 @@ TEST_F(RecvSessionTest, MessagesOfASenderThatAbortedCanStillBeReceived) {
   EXPECT_EQ(sessions[0]->failure_detail().reason, Reason::kAborted);
 }
 
-TEST_F(RecvSessionTest, SaysThatTheSendersProcessEnded) {
+TEST_F(RecvSessionTest, FailureNamesTheEndOfTheSendersProcess) {
   Peer& peer = greet();
   std::vector<std::byte> buffer(5);
   post(buffer, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a session does with messages once its sender is in.
+// Receiving messages, once the sender is admitted.
 #include <array>
 #include <vector>
 
@@ -20,7 +20,7 @@ TEST_F(RecvSessionTest, BytesThatComeBeforeTheirBufferAreKeptAndReleased) {
   peer.chunk({true, 100, 0, 0, 100}, std::byte{1});
   peer.chunk({true, 8192, 1, 0, 20'000}, std::byte{2});
   peer.say(Chunk{true, 8192, 1, 8192, 20'000});
-  peer.hear(std::vector<std::byte>(5000, std::byte{3}));  // Under way while the buffer is posted.
+  peer.hear(std::vector<std::byte>(5000, std::byte{3}));  // In flight while the buffer is posted.
   EXPECT_EQ(sessions[0]->unposted_bytes(), 100U + 16'384U);
 
   std::vector<std::byte> small(100);
@@ -31,7 +31,7 @@ TEST_F(RecvSessionTest, BytesThatComeBeforeTheirBufferAreKeptAndReleased) {
   std::vector<std::byte> large(20'000, std::byte{0xee});
   post(large, 11);
   EXPECT_EQ(sessions[0]->unposted_bytes(), 0U);
-  // Exactly what came, no more.
+  // Exactly the received bytes, no more.
   EXPECT_EQ(large[8191], std::byte{2});
   EXPECT_EQ(large[8192 + 4999], std::byte{3});
   EXPECT_EQ(large[8192 + 5000], std::byte{0xee});
@@ -49,8 +49,8 @@ TEST_F(RecvSessionTest, BytesThatComeBeforeTheirBufferAreKeptAndReleased) {
   EXPECT_EQ(*credit_of(peer), (Credit{2, 100 + 16'384, 2}));  // The last chunk was not eager.
 }
 
-// A stream that puts bytes in their place does so in whatever order.
-TEST_F(RecvSessionTest, OnlyBuffersThatNobodyPollsAreGivenAway) {
+// A stream that places bytes directly may do so in any order.
+TEST_F(RecvSessionTest, OnlyUnpolledBuffersAreOfferedToStreams) {
   Peer& peer = greet();
   std::vector<std::byte> buffer(200'000);
   post(buffer, 10, 0, 0, /*is_polled=*/false);
@@ -72,7 +72,7 @@ TEST_F(RecvSessionTest, OnlyBuffersThatNobodyPollsAreGivenAway) {
 TEST_F(RecvSessionTest, APeerBeyondTheAllowanceIsRefusedWithBothNumbers) {
   Peer& peer = greet();
   peer.chunk({true, 100'000, 0, 0, 100'000});
-  peer.chunk({true, 31'072, 1, 0, 31'072});  // 131072: all of it.
+  peer.chunk({true, 31'072, 1, 0, 31'072});  // 131072: the whole allowance.
   EXPECT_TRUE(failures.empty());
   peer.chunk({true, 1, 2, 0, 1});
   const auto refusal = peer.refusal();
@@ -84,7 +84,7 @@ TEST_F(RecvSessionTest, APeerBeyondTheAllowanceIsRefusedWithBothNumbers) {
   EXPECT_EQ(failures[0].code, Errc::kProtocol);
 }
 
-TEST_F(RecvSessionTest, ATruncatedMessageTellsBothSizes) {
+TEST_F(RecvSessionTest, ATruncatedMessageReportsBothSizes) {
   for (const bool posted_first : {true, false}) {
     failures.clear();
     Peer& peer = greet(hello(posted_first ? 1 : 2));
@@ -105,7 +105,7 @@ TEST_F(RecvSessionTest, ATruncatedMessageTellsBothSizes) {
     EXPECT_EQ(failures[0].code, Errc::kTruncated);
     EXPECT_EQ(sessions.back()->failure_detail().theirs, 101U);
     EXPECT_EQ(buffer, std::vector<std::byte>(100, std::byte{0xee}));
-    // The peer gets time to read it, its bytes go nowhere, and then the stream ends.
+    // The peer gets time to read it, its further bytes are dropped, and then the stream ends.
     EXPECT_FALSE(peer.stream.is_left());
     peer.chunk({true, 5000, 1, 0, 5000});
     acceptor->on_timers(now += std::chrono::seconds(2));
@@ -125,7 +125,7 @@ TEST_F(RecvSessionTest, NothingIsWrittenTwice) {
   EXPECT_EQ(buffer[8192], std::byte{2});
   EXPECT_EQ(done, (Done{{1, 12'288}}));
   buffer.assign(buffer.size(), std::byte{0xdd});
-  peer.chunk({false, 12'288, 0, 0, 12'288}, std::byte{3});  // Of a finished message.
+  peer.chunk({false, 12'288, 0, 0, 12'288}, std::byte{3});  // The message is finished.
   EXPECT_EQ(buffer, std::vector<std::byte>(buffer.size(), std::byte{0xdd}));
   EXPECT_EQ(done.size(), 1U);
   EXPECT_TRUE(failures.empty());
@@ -149,8 +149,8 @@ TEST_F(RecvSessionTest, MessagesMayFinishOutOfOrderButAreCountedInOrder) {
   EXPECT_EQ(*credit_of(peer), (Credit{2, 0, 2}));
 }
 
-// All but the oldest may be done and NCCL ready to post again: what is beyond 32 from the oldest
-// waits, and the sender does not hear of it.
+// All but the oldest may be done and NCCL ready to post again: messages beyond 32 from the oldest
+// wait, and the sender is not told of them.
 TEST_F(RecvSessionTest, TheWindowBeginsWithTheOldestMessage) {
   Peer& peer = greet();
   std::array<std::array<std::byte, 8>, 34> buffers{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Places that a stream fills while the session goes on.
+// Places that a stream fills while the session continues.
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class LentPlaces : public AcceptorTest {
   std::vector<std::byte> buffer = std::vector<std::byte>(kSize);
 };
 
-TEST_F(LentPlaces, AreFilledBesideWhatOtherFlowsBring) {
+TEST_F(LentPlaces, AreFilledWhileOtherFlowsBringBytes) {
   Peer& peer = lend();
   Peer& other = greet(hello(5, 1, 1));
   other.say(Chunk{false, kHalf, 0, kHalf, kSize});
@@ -43,8 +43,9 @@ TEST_F(LentPlaces, AreFilledBesideWhatOtherFlowsBring) {
   EXPECT_EQ(done, (Done{{1, kSize}}));
 }
 
-// Else the message would be done, and its buffer NCCL's again, while another thread writes there.
-TEST_F(LentPlaces, AreNoOtherFlowsToFill) {
+// Otherwise the message would be done, and its buffer NCCL's again, while another thread writes
+// there.
+TEST_F(LentPlaces, CannotBeFilledByAnotherFlow) {
   lend();
   Peer& other = greet(hello(5, 1, 1));
   other.say(Chunk{false, kHalf, 0, kHalf - 4096, kSize});
@@ -52,7 +53,7 @@ TEST_F(LentPlaces, AreNoOtherFlowsToFill) {
   EXPECT_EQ(failures[0].code, Errc::kProtocol);
 }
 
-TEST_F(LentPlaces, AreNotLentWhereAnotherFlowIs) {
+TEST_F(LentPlaces, AreNotLentWhereAnotherFlowWrites) {
   Peer& peer = greet();
   Peer& other = greet(hello(5, 1, 1));
   post(buffer, 1, 0, 0, /*is_polled=*/false);
@@ -62,8 +63,8 @@ TEST_F(LentPlaces, AreNotLentWhereAnotherFlowIs) {
   EXPECT_FALSE(other.events->lend_place());
 }
 
-// Who hears of the failure, or leaves, may free the buffer at once.
-TEST_F(LentPlaces, AreWaitedForBeforeTheOwnerHearsOfAFailure) {
+// An owner that is told of the failure, or leaves, may free the buffer at once.
+TEST_F(LentPlaces, AreWaitedForBeforeAFailureIsReported) {
   Peer& peer = lend();
   post({buffer.data(), 8}, 2, 0, 1);
   Peer& other = greet(hello(5, 1, 1));
@@ -74,7 +75,7 @@ TEST_F(LentPlaces, AreWaitedForBeforeTheOwnerHearsOfAFailure) {
   EXPECT_TRUE(done.empty());
 }
 
-TEST_F(LentPlaces, AreWaitedForByWhoLeaves) {
+TEST_F(LentPlaces, AreWaitedForByLeave) {
   Peer& peer = lend();
   sessions[0]->leave(now);
   EXPECT_EQ(peer.stream.settled, 1);

@@ -57,7 +57,7 @@ class RxPlacesTest : public AcceptorTest {
   Places places;
 };
 
-TEST_F(RxPlacesTest, AFlowThatHadBetterComeByAnotherQueueDialsAgain) {
+TEST_F(RxPlacesTest, AFlowOnACrowdedQueueDialsAgain) {
   places.crowded = 7;
   const auto refusal = greet_by(7, hello(5)).refusal();
   ASSERT_TRUE(refusal);
@@ -73,8 +73,8 @@ TEST_F(RxPlacesTest, AFlowThatHadBetterComeByAnotherQueueDialsAgain) {
   EXPECT_EQ(acceptor->counters().refused_queue, 2U);
 }
 
-// That is how a refused one ends, and no failure.
-TEST_F(RxPlacesTest, WhoIsRefusedResetsItsStream) {
+// A refused flow ends like this, and it is no failure.
+TEST_F(RxPlacesTest, ARefusedSenderResetsItsStream) {
   places.crowded = 7;
   greet_by(7, hello(5)).events->on_failed(now, Error{Errc::kPeerClosed, 0, "reset"});
   EXPECT_EQ(acceptor->counters().refused_gone, 1U);
@@ -83,8 +83,8 @@ TEST_F(RxPlacesTest, WhoIsRefusedResetsItsStream) {
   EXPECT_EQ(acceptor->counters().refused_gone, 1U);
 }
 
-// Its epoch says how often it has dialled.
-TEST_F(RxPlacesTest, WhoFindsNoBetterQueueIsTaken) {
+// Its epoch is the number of its dials.
+TEST_F(RxPlacesTest, AFlowWithoutABetterQueueIsAccepted) {
   places.crowded = 7;
   EXPECT_EQ(greet_by(7, again(1)).reason(), Reason::kOtherQueue);
   EXPECT_EQ(greet_by(7, again(2)).reason(), Reason::kOtherQueue);
@@ -93,8 +93,8 @@ TEST_F(RxPlacesTest, WhoFindsNoBetterQueueIsTaken) {
   EXPECT_EQ(places.flows[7], 1);
 }
 
-// That it is up again matters more than where; and its place is where it is now.
-TEST_F(RxPlacesTest, OneThatComesBackIsTakenWhereItIs) {
+// That it is up again matters more than the queue; it counts for its present queue.
+TEST_F(RxPlacesTest, AResumedFlowIsAcceptedOnAnyQueue) {
   ASSERT_TRUE(accept_of(greet_by(8, hello(5))));
   ASSERT_TRUE(accept_of(greet_by(9, hello(5, 1, 2))));
   places.crowded = 7;
@@ -109,7 +109,7 @@ TEST_F(RxPlacesTest, OneThatComesBackIsTakenWhereItIs) {
   EXPECT_EQ(places.flows[9], 0);
 }
 
-TEST_F(RxPlacesTest, WhatEndsGivesItsPlaceBack) {
+TEST_F(RxPlacesTest, AnEndedFlowGivesItsPlaceBack) {
   Peer& lost = greet_by(8, hello(5));
   greet_by(8, hello(6));
   greet_by(9, hello(6, 1, 1));
@@ -127,7 +127,7 @@ TEST_F(RxPlacesTest, WhatEndsGivesItsPlaceBack) {
 }
 
 // Refused for another reason, or by its listener.
-TEST_F(RxPlacesTest, WhoDoesNotGetInHasNoPlace) {
+TEST_F(RxPlacesTest, ARefusedFlowHasNoPlace) {
   Hello stranger = hello(5);
   stranger.cookie = kOtherCookie;
   EXPECT_EQ(greet_by(8, stranger).reason(), Reason::kUnknownCookie);
@@ -138,13 +138,13 @@ TEST_F(RxPlacesTest, WhoDoesNotGetInHasNoPlace) {
   EXPECT_EQ(places.flows[8], 0);
 }
 
-TEST_F(RxPlacesTest, NobodyIsAskedWhereTheQueueIsNotKnown) {
+TEST_F(RxPlacesTest, AFlowOnAnUnknownQueueIsAccepted) {
   EXPECT_TRUE(accept_of(greet_by(std::nullopt, hello(5))));
   EXPECT_TRUE(places.asked.empty());
 }
 
 // Small messages and credit are no load.
-TEST_F(RxPlacesTest, AFirstFlowWithoutBulkIsTakenWhereItIs) {
+TEST_F(RxPlacesTest, AFirstFlowWithoutBulkIsAcceptedOnAnyQueue) {
   settings.keeps_first_flow_free = true;
   start();
   places.crowded = 7;
@@ -156,7 +156,7 @@ TEST_F(RxPlacesTest, AFirstFlowWithoutBulkIsTakenWhereItIs) {
   EXPECT_EQ(greet_by(7, alone).reason(), Reason::kOtherQueue) << "it has no other flow";
 }
 
-TEST_F(RxPlacesTest, WithAKeyOnlyWhoHasItIsAsked) {
+TEST_F(RxPlacesTest, WithAKeyThePlaceIsTakenAfterTheProof) {
   start(kKey);
   places.crowded = 7;
   Hello h = hello(5);

@@ -29,7 +29,7 @@ class SendMessageTest : public testing::Test {
   std::uint64_t end_ = 100;
 };
 
-TEST_F(SendMessageTest, HandsOutInOrder) {
+TEST_F(SendMessageTest, SendsItsPiecesInOrder) {
   start(3 * kUnit + 5);
   EXPECT_FALSE(message_->is_handed_out());
   hand_out(0, 2);
@@ -41,7 +41,7 @@ TEST_F(SendMessageTest, HandsOutInOrder) {
   EXPECT_EQ(message_->stream_end(2), 0U);
 }
 
-TEST_F(SendMessageTest, FindsAgainExactlyWhatADeadFlowCarried) {
+TEST_F(SendMessageTest, FindsExactlyTheUnitsOfADeadFlow) {
   start(8 * kUnit + 100);
   hand_out(0, 2);        // 0 1
   hand_out(1, 3, true);  // 2 3 4
@@ -66,13 +66,13 @@ TEST_F(SendMessageTest, FindsAgainExactlyWhatADeadFlowCarried) {
   EXPECT_FALSE(message_->has_lost());
   EXPECT_TRUE(message_->is_handed_out());
 
-  // What was held or sent again elsewhere is not the flow's any more.
+  // Units that were held or sent again elsewhere are not the flow's any more.
   message_->doubt(1);
   message_->resolve(1, nullptr);
   EXPECT_FALSE(message_->has_lost());
 }
 
-TEST_F(SendMessageTest, KeepsTheRestForLaterWhenLostHalfway) {
+TEST_F(SendMessageTest, KeepsItsUnsentRestWhenAFlowDies) {
   start(6 * kUnit);
   hand_out(2, 2);
   message_->doubt(2);

@@ -22,8 +22,8 @@ TEST_F(SendSessionTest, LeavesAnIdleReceiverWithABye) {
   EXPECT_FALSE(session->is_finishing());
 }
 
-// Its streams refer to memory that may be going, and a reset alone would have the receiver wait for
-// a redial.
+// Its streams refer to memory that may be going, and after a reset alone the receiver would wait
+// for a redial.
 TEST_F(SendSessionTest, LeavesMessagesUnderWayWithAResetAndAHello) {
   Dialled& d = accept(0, Credit{1, 0, 0});
   post(100);
@@ -47,7 +47,7 @@ TEST_F(SendSessionTest, LeavesMessagesUnderWayWithAResetAndAHello) {
   EXPECT_TRUE(failures.empty());
 }
 
-TEST_F(SendSessionTest, ReadsNoMemoryAfterLeavingWhateverTheReceiverSays) {
+TEST_F(SendSessionTest, ReadsNoMemoryAfterLeaving) {
   accept(0, Credit{1, 0, 0});
   post(100);
   session->leave(now);
@@ -69,7 +69,7 @@ TEST_F(SendSessionTest, TriesAgainWhenTheLastHelloGetsLost) {
 
 // --- An abort -----------------------------------------------------------------------------------
 
-TEST_F(SendSessionTest, AbortsInWordsOnAFlowThatRefersToNoMessage) {
+TEST_F(SendSessionTest, AbortsWithARefusalOnAFlowThatRefersToNoMessage) {
   Dialled& d = accept(0, {}, Accept{true, 100, 4, 32, kId});
   ack(d, kHelloBytes);
   post(9000);  // It waits for credit.
@@ -86,7 +86,7 @@ TEST_F(SendSessionTest, AbortsInWordsOnAFlowThatRefersToNoMessage) {
   EXPECT_EQ(closed, 0);
 }
 
-// Half of a chunk can't be followed by a record, nor its memory be kept.
+// No record can follow half of a chunk, and its memory can't be kept.
 TEST_F(SendSessionTest, AbortsMessagesUnderWayWithAResetAndAHello) {
   Dialled& d = accept(0, Credit{1, 0, 0});
   post(100);
@@ -109,14 +109,14 @@ TEST_F(SendSessionTest, AbortsMessagesUnderWayWithAResetAndAHello) {
   EXPECT_TRUE(failures.empty());
 }
 
-TEST_F(SendSessionTest, AbortsQuietlyWhereNobodyKnowsOfTheSession) {
+TEST_F(SendSessionTest, AbortsSilentlyBeforeThePeerKnowsTheSession) {
   session->on_timers(now);
   EXPECT_FALSE(session->give_up(now));
   EXPECT_TRUE(dialled.at(0).stream.aborted);
   EXPECT_EQ(session->next_deadline(), kNever);
 }
 
-// A peer that is stopped takes a connection, and no word.
+// A stopped peer's kernel accepts a connection, but the peer sends nothing.
 TEST_F(SendSessionTest, TriesToTellOfAnAbortForARedialWindowAtMost) {
   settings.ack_is_delivery = false;
   make();
@@ -147,7 +147,7 @@ TEST_F(SendSessionTest, FailsAtOnceWhenTheReceiverAborts) {
 }
 
 // Its receiver would wait for a redial.
-TEST_F(SendSessionTest, SaysWhyItFailsWhereAFlowTakesIt) {
+TEST_F(SendSessionTest, SendsTheReasonOfAFailureWhereAFlowAcceptsIt) {
   Dialled& d = accept(0);
   ack(d, kHelloBytes);
   static_cast<void>(d.stream.records());
@@ -159,7 +159,7 @@ TEST_F(SendSessionTest, SaysWhyItFailsWhereAFlowTakesIt) {
   EXPECT_EQ(decode_refusal(records[0].body)->reason, session->failure_detail().reason);
 }
 
-TEST_F(SendSessionTest, SaysThatTheReceiversProcessEnded) {
+TEST_F(SendSessionTest, FailureNamesTheEndOfTheReceiversProcess) {
   Dialled& d = accept(0, Credit{1, 0, 0});
   post(100);
   say(d, Bye{0, /*process_ends=*/true});
@@ -192,7 +192,7 @@ TEST_F(SendSessionTest, ClosesWithByeOnEveryFlowOnceAllIsDone) {
   EXPECT_EQ(closed, 1);
 }
 
-TEST_F(SendSessionTest, ClosesAlsoWhenTheReceiverIsFoundToBeNoMore) {
+TEST_F(SendSessionTest, ClosesAlsoWhenTheReceiverIsGone) {
   accept(0).events->on_failed(now, Error{Errc::kPeerClosed, 0, "tcp reset"});
   session->close();
   EXPECT_EQ(closed, 0);

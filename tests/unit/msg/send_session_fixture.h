@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The sending side against a receiver written by hand, record by record: what the tests of
-// SendSession share.
+// The sending side against a receiver written by hand, record by record: shared by the tests of
+// SendSession.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class SendSessionTest : public testing::Test, public Dialer, public SendOwner, p
   static constexpr Cookie kCookie = {std::byte{1}};
   static constexpr std::uint64_t kId = 77;
 
-  // A message that the test calls by a number.
+  // A message with a number as its name.
   struct Send final : SendMessage {
     std::uint32_t name = 0;
   };
@@ -71,7 +71,7 @@ class SendSessionTest : public testing::Test, public Dialer, public SendOwner, p
     const std::size_t size = encode(record, out);
     if (!d.stream.is_left()) d.events->on_bytes(now, std::span(out).first(size));
   }
-  // The next stream that was dialled shakes hands.
+  // Performs the handshake of the stream dialled as number `index`.
   Dialled& open(std::size_t index) {
     session->on_timers(now);
     Dialled& d = dialled.at(index);
@@ -112,7 +112,7 @@ class SendSessionTest : public testing::Test, public Dialer, public SendOwner, p
   std::vector<PeerTrouble> troubles;
   std::vector<Duration> troubles_over;
   std::vector<Duration> redialled;
-  int small_flows = 0;  // That came up.
+  int small_flows = 0;  // Number that came up.
   std::vector<std::byte> memory = std::vector<std::byte>(1U << 20);
   std::uint32_t next_name = 0;
   std::deque<Send> sends;

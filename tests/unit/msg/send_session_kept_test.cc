@@ -15,7 +15,7 @@
 namespace ztcp::msg {
 namespace {
 
-// Where an acknowledgement is no delivery.
+// With a transport whose acknowledgement is no delivery.
 class KeptTest : public SendSessionTest {
  protected:
   void SetUp() override {
@@ -23,7 +23,7 @@ class KeptTest : public SendSessionTest {
     settings.kept_message_bytes = 2048;  // Pages of 128 bytes.
     make();
   }
-  // So many bytes the peer's TCP has acknowledged.
+  // The peer's TCP has acknowledged `total_bytes`.
   void deliver(Dialled& d, std::uint64_t total_bytes) { d.events->on_delivered(now, total_bytes); }
   Dialled& accept(std::size_t index, const Credit& credit = {}) {
     return SendSessionTest::accept(index, credit, Accept{false, 8192, 1, 32, kId});
@@ -47,7 +47,7 @@ class KeptTest : public SendSessionTest {
   }
 };
 
-TEST_F(KeptTest, SmallMessagesAreDoneWhenThePeersTcpHasThem) {
+TEST_F(KeptTest, SmallMessagesAreDoneOnceThePeersTcpHasThem) {
   Dialled& d = accept(0);
   ack(d, kHelloBytes);
   post(900);
@@ -66,7 +66,7 @@ TEST_F(KeptTest, SmallMessagesAreDoneWhenThePeersTcpHasThem) {
   post(2049);
   ack(d, kChunkRecordBytes + 2049);
   deliver(d, 1U << 20);
-  EXPECT_EQ(done.size(), 2U) << "that one waits for the receiver's word";
+  EXPECT_EQ(done.size(), 2U) << "that one waits for the receiver's record";
   const auto chunks = sent(d);
   ASSERT_EQ(chunks.size(), 3U);
   EXPECT_FALSE(chunks[0].chunk.wants_receipt);
@@ -77,7 +77,7 @@ TEST_F(KeptTest, SmallMessagesAreDoneWhenThePeersTcpHasThem) {
 }
 
 // A kernel delays the ACK of a last segment by tens of milliseconds (RFC 1122 section 4.2.3.2), and
-// what NCCL begins next on a connection waits for the send before it.
+// NCCL's next operation on a connection waits for the send before it.
 TEST_F(KeptTest, CopiesBehindALargeMessageAskForReceipts) {
   Dialled& d = accept(0, Credit{64, 0, 0});
   ack(d, kHelloBytes);
@@ -90,7 +90,7 @@ TEST_F(KeptTest, CopiesBehindALargeMessageAskForReceipts) {
   EXPECT_FALSE(chunks[0].chunk.wants_receipt) << "a connection begins as a run of small messages";
   EXPECT_TRUE(chunks[2].chunk.wants_receipt);
   say(d, Credit{64, 0, 3});
-  EXPECT_EQ(done.size(), 3U) << "without a word of the peer's kernel";
+  EXPECT_EQ(done.size(), 3U) << "without an ACK of the peer's kernel";
   post(4096);
   for (int i = 0; i < 17; ++i) {
     ack(d, 1U << 20);
@@ -104,9 +104,9 @@ TEST_F(KeptTest, CopiesBehindALargeMessageAskForReceipts) {
   EXPECT_FALSE(chunks[17].chunk.wants_receipt) << "a run of small messages, told of in batches";
 }
 
-// The receiver tells nothing of its own accord until 16 messages of a small lane were received, or
-// half of the allowance released: until then nothing of its can have the kernel throw away what it
-// has.
+// The receiver sends nothing unasked until 16 messages of a small lane were received, or half of
+// the allowance was released: until then none of its packets can make the kernel drop its queued
+// data.
 TEST_F(KeptTest, SmallMessagesAreDoneAtOnceWhileTheReceiverIsSilent) {
   Dialled& d = accept(0);
   post(8);
@@ -123,13 +123,13 @@ TEST_F(KeptTest, SmallMessagesAreDoneAtOnceWhileTheReceiverIsSilent) {
   EXPECT_EQ(d.stream.delivery_asks, 1) << "that of the first";
   post(8);
   ack(d, kChunkRecordBytes + 8);
-  EXPECT_EQ(done.size(), 16U) << "the 16th without a word";
+  EXPECT_EQ(done.size(), 16U) << "the 16th without an answer";
   EXPECT_EQ(d.stream.delivery_asks, 2);
   say(d, Credit{17, 17 * 8, 17});
   EXPECT_EQ(done.size(), 17U);
 }
 
-TEST_F(KeptTest, AReceiverThatMayTellSomethingIsNotSilent) {
+TEST_F(KeptTest, AReceiverThatMaySendARecordIsNotSilent) {
   struct Case {
     const char* name;
     std::function<void(Dialled&)> does;
@@ -163,8 +163,8 @@ TEST_F(KeptTest, AReceiverThatMayTellSomethingIsNotSilent) {
   }
 }
 
-// Nobody looks for credit any more once all is done.
-TEST_F(KeptTest, WhatWaitsForCreditIsDoneAfterItLeft) {
+// No event looks for credit any more once all is done.
+TEST_F(KeptTest, AMessageThatWaitedForCreditIsDoneAfterItWasSent) {
   Dialled& d = accept(0);
   ack(d, kHelloBytes);
   for (int i = 0; i < 33; ++i) post(8);
@@ -178,7 +178,7 @@ TEST_F(KeptTest, WhatWaitsForCreditIsDoneAfterItLeft) {
   EXPECT_EQ(done.size(), 33U);
 }
 
-TEST_F(KeptTest, WhatIsReceivedBeforeItWasCopiedIsDoneOnce) {
+TEST_F(KeptTest, AMessageReceivedBeforeItsCopyIsDoneOnce) {
   Dialled& d = accept(0);
   ack(d, kHelloBytes);
   post(2000);
@@ -218,7 +218,7 @@ TEST_F(KeptTest, WithoutRoomForTheCopyMessagesWait) {
   EXPECT_EQ(done.size(), 6U);
 }
 
-TEST_F(KeptTest, WhatDiedWithItsFlowIsSentAgainFromTheCopy) {
+TEST_F(KeptTest, MessagesOfADeadFlowAreSentAgainFromTheirCopies) {
   Dialled& d = accept(0, Credit{40, 0, 0});
   for (int i = 0; i < 4; ++i) {
     memory[0] = static_cast<std::byte>(i);
@@ -238,7 +238,7 @@ TEST_F(KeptTest, WhatDiedWithItsFlowIsSentAgainFromTheCopy) {
   EXPECT_EQ(done.size(), 4U) << "once";
 }
 
-// The receiver tells of small messages now and then.
+// The receiver sends credit for small messages only now and then.
 TEST_F(KeptTest, AsksWhenItWaitsForCreditOfSmallMessages) {
   Dialled& d = accept(0);
   for (int i = 0; i < 32; ++i) post(1);
@@ -253,14 +253,14 @@ TEST_F(KeptTest, AsksWhenItWaitsForCreditOfSmallMessages) {
   EXPECT_EQ(asks(d), 0U);
 }
 
-TEST_F(KeptTest, OfLargeMessagesItIsToldUnasked) {
+TEST_F(KeptTest, CreditForLargeMessagesIsNotAskedFor) {
   Dialled& d = accept(0);
   post(5000);
   post(5000);
   EXPECT_EQ(asks(d), 0U);
 }
 
-TEST_F(KeptTest, ClosesOnceTheReceiverHasThemAll) {
+TEST_F(KeptTest, ClosesOnceTheReceiverHasAllMessages) {
   Dialled& d = accept(0);
   post(100);
   ack(d, 100'000);
@@ -274,8 +274,8 @@ TEST_F(KeptTest, ClosesOnceTheReceiverHasThemAll) {
   EXPECT_EQ(closed, 1);
 }
 
-// It called them done: that they get there is left to do.
-TEST_F(KeptTest, AProcessThatEndsDeliversThemFirst) {
+// It reported them done; they still have to arrive.
+TEST_F(KeptTest, AProcessThatEndsDeliversItsCopiesFirst) {
   Dialled& d = accept(0, Credit{1, 0, 0});
   post(100);
   ack(d, 100'000);
@@ -284,7 +284,7 @@ TEST_F(KeptTest, AProcessThatEndsDeliversThemFirst) {
   EXPECT_EQ(asks(d), 1U);
   EXPECT_FALSE(d.stream.is_left());
   EXPECT_TRUE(session->is_finishing());
-  // The flow dies all the same.
+  // The flow dies nevertheless.
   d.events->on_failed(now, Error{Errc::kPeerClosed, 0, "reset"});
   Dialled& again = open(1);
   const auto hello = again.stream.records();
@@ -302,8 +302,8 @@ TEST_F(KeptTest, AProcessThatEndsDeliversThemFirst) {
   EXPECT_FALSE(session->is_finishing());
 }
 
-// The receiver has not posted its buffer when nobody can wait for that any more.
-TEST_F(KeptTest, WhatIsLeftWhenTheProcessEndsArrivesInOrder) {
+// The receiver has not posted its buffer by the time of the last wait.
+TEST_F(KeptTest, CopiesLeftWhenTheProcessEndsArriveInOrder) {
   for (const bool leaves : {true, false}) {
     dialled.clear();
     closed = 0;
@@ -326,8 +326,8 @@ TEST_F(KeptTest, WhatIsLeftWhenTheProcessEndsArrivesInOrder) {
   }
 }
 
-// A receiver that ends as soon as it has all, before its kernel has said so.
-TEST_F(KeptTest, WhatAnEndedReceiverMayHaveHadIsDone) {
+// A receiver that ends as soon as it has everything, before its kernel has acknowledged.
+TEST_F(KeptTest, CopiesThatAnEndedReceiverMayHaveAreDone) {
   Dialled& d = accept(0);
   post(100);
   post(3000);
@@ -341,11 +341,11 @@ TEST_F(KeptTest, WhatAnEndedReceiverMayHaveHadIsDone) {
     if (failures.empty())
       dialled.back().events->on_failed(now, Error{Errc::kRefused, 0, "connect"});
   }
-  EXPECT_EQ(done, std::vector<std::uint32_t>{0}) << "the other waits for the receiver's word";
+  EXPECT_EQ(done, std::vector<std::uint32_t>{0}) << "the other waits for the receiver's answer";
   EXPECT_EQ(failures.size(), 1U);
 }
 
-TEST_F(KeptTest, WhatHasNoFlowWhenTheProcessEndsIsGivenUp) {
+TEST_F(KeptTest, CopiesWithoutAFlowWhenTheProcessEndsAreGivenUp) {
   Dialled& d = accept(0);
   post(100);
   ack(d, 100'000);

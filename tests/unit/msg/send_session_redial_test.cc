@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Flows that die, and what their sender makes of it.
+// Flows that die, and their sender's reaction.
 #include <gtest/gtest.h>
 
 #include "tests/unit/msg/send_session_fixture.h"
@@ -18,7 +18,7 @@ TEST_F(SendSessionTest, RedialsUntilTheWindowIsOver) {
   while (failures.empty()) {
     ASSERT_NE(session->next_deadline(), kNever);
     const Duration silence = session->next_deadline() - now;
-    EXPECT_LE(silence, settings.redial_attempt) << "nobody was asked for longer than that";
+    EXPECT_LE(silence, settings.redial_attempt) << "no attempt lasts longer than that";
     now = std::max(now, session->next_deadline());
     session->on_timers(now);
   }
@@ -28,7 +28,7 @@ TEST_F(SendSessionTest, RedialsUntilTheWindowIsOver) {
   EXPECT_EQ(failures[0].code, Errc::kTimedOut);
 }
 
-// A host whose kernel, or whose stack, answers that nobody is there has no such process any more.
+// If a host's kernel, or its stack, refuses the connection, the process is gone.
 TEST_F(SendSessionTest, APortWithoutAListenerIsNotDialledForLong) {
   using namespace std::chrono_literals;
   Dialled& first = accept(0, Credit{3, 0, 0});
@@ -53,7 +53,7 @@ TEST_F(SendSessionTest, APortWithoutAListenerIsNotDialledForLong) {
   EXPECT_LE(now - since, 1s);
 }
 
-// Which queue a port leads to is the peer's NIC's choice: the next one may lead to the right one.
+// The peer's NIC decides which queue a port leads to: the next one may lead to the right one.
 TEST_F(SendSessionTest, DialsAgainAtOnceWhereAFlowCameToAnotherQueue) {
   accept(0, Credit{3, 0, 0});
   post(settings.multi_flow_threshold_bytes + 1);
@@ -71,7 +71,7 @@ TEST_F(SendSessionTest, DialsAgainAtOnceWhereAFlowCameToAnotherQueue) {
   EXPECT_TRUE(failures.empty());
 }
 
-TEST_F(SendSessionTest, GoesOnWithFewerFlowsWhereNoPortLeadsToItsQueue) {
+TEST_F(SendSessionTest, ContinuesWithFewerFlowsWhereNoPortLeadsToItsQueue) {
   accept(0, Credit{3, 0, 0});
   post(settings.multi_flow_threshold_bytes + 1);
   for (std::size_t extra = 1; extra <= 3; ++extra) open(extra);
@@ -85,8 +85,8 @@ TEST_F(SendSessionTest, GoesOnWithFewerFlowsWhereNoPortLeadsToItsQueue) {
   ack(dialled.at(0), kHelloBytes);
 }
 
-// A flow that comes back has as long as any redial.
-TEST_F(SendSessionTest, ComesBackToItsQueueAsLongAsItMayRedial) {
+// A resumed flow has as long as any redial.
+TEST_F(SendSessionTest, TriesPortsToItsQueueAsLongAsItMayRedial) {
   Dialled& first = accept(0, Credit{3, 0, 0});
   post(100);
   first.events->on_failed(now, Error{Errc::kTimedOut, 0, "rto"});
@@ -106,8 +106,8 @@ TEST_F(SendSessionTest, ComesBackToItsQueueAsLongAsItMayRedial) {
   EXPECT_EQ(failures[0].code, Errc::kRefused);
 }
 
-// What the peer must hear it hears on the queue that has the session.
-TEST_F(SendSessionTest, SaysThatItsProcessEndsOnTheRightQueue) {
+// The announcement must reach the queue that has the session.
+TEST_F(SendSessionTest, AnnouncesTheEndOfItsProcessOnTheRightQueue) {
   accept(0, Credit{3, 0, 0});
   post(100);
   session->leave(now);
@@ -122,8 +122,8 @@ TEST_F(SendSessionTest, SaysThatItsProcessEndsOnTheRightQueue) {
   EXPECT_EQ(closed, 1);
 }
 
-// A connection that nobody uses for long may lose its flow as often as it likes.
-TEST_F(SendSessionTest, FlowsThatDieAtOnceAreNotDialledForEver) {
+// A connection that is idle for long may lose its flow any number of times.
+TEST_F(SendSessionTest, FlowsThatKeepDyingEarlyAreGivenUp) {
   const auto die = [&](Duration age) {
     if (session->next_deadline() != kNever) now = std::max(now, session->next_deadline());
     session->on_timers(now);
@@ -139,8 +139,8 @@ TEST_F(SendSessionTest, FlowsThatDieAtOnceAreNotDialledForEver) {
   EXPECT_EQ(failures.size(), 1U);
 }
 
-// TCP takes a second to be sure of it, and four dials took four.
-TEST_F(SendSessionTest, PathThatTakesNoFullPacketsFailsANewSessionAtOnce) {
+// TCP takes a second to detect it, and four dials took four.
+TEST_F(SendSessionTest, PathWithoutFullPacketsFailsANewSessionAtOnce) {
   Dialled& first = accept(0, Credit{3, 0, 0});
   post(100'000);
   now += std::chrono::seconds(1);
@@ -149,7 +149,7 @@ TEST_F(SendSessionTest, PathThatTakesNoFullPacketsFailsANewSessionAtOnce) {
   EXPECT_EQ(failures[0].code, Errc::kPathMtu);
 }
 
-TEST_F(SendSessionTest, PathThatTakesNoFullPacketsCostsAFurtherFlowOnly) {
+TEST_F(SendSessionTest, PathWithoutFullPacketsCostsAFurtherFlowOnly) {
   accept(0, Credit{3, 0, 0});
   post(settings.multi_flow_threshold_bytes + 1);
   Dialled& further = open(1);
@@ -162,7 +162,7 @@ TEST_F(SendSessionTest, PathThatTakesNoFullPacketsCostsAFurtherFlowOnly) {
   EXPECT_EQ(dialled.size(), dials) << "not dialled again";
 }
 
-TEST_F(SendSessionTest, PathThatTakesNoFullPacketsIsLeftByARedialledFlow) {
+TEST_F(SendSessionTest, PathWithoutFullPacketsIsLeftByARedialledFlow) {
   Dialled& first = accept(0, Credit{3, 0, 0});
   post(100'000);
   first.events->on_failed(now, Error{Errc::kTimedOut, 0, "rto"});
@@ -174,7 +174,7 @@ TEST_F(SendSessionTest, PathThatTakesNoFullPacketsIsLeftByARedialledFlow) {
   EXPECT_NE(session->next_deadline(), kNever) << "another port may lead along another path";
 }
 
-TEST_F(SendSessionTest, ResumesWithTheNextEpochAndSendsOnlyWhatIsMissing) {
+TEST_F(SendSessionTest, ResumesWithTheNextEpochAndSendsOnlyMissingUnits) {
   Dialled& first = accept(0, Credit{3, 0, 0});
   post(40'000);
   post(100);
@@ -204,7 +204,7 @@ TEST_F(SendSessionTest, ResumesWithTheNextEpochAndSendsOnlyWhatIsMissing) {
   EXPECT_EQ(sent[0].size_bytes, 2U * 4096);
   EXPECT_EQ(sent[1].offset, 6U * 4096);
   EXPECT_EQ(sent[1].size_bytes, 40'000U - 6 * 4096);
-  EXPECT_EQ(sent[2].message, 2U);  // Of which the peer had nothing.
+  EXPECT_EQ(sent[2].message, 2U);  // The peer had none of its bytes.
   EXPECT_EQ(done, std::vector<std::uint32_t>{1});
 }
 
@@ -220,9 +220,9 @@ TEST_F(SendSessionTest, EagerBytesLostWithAFlowAreNotChargedTwice) {
   EXPECT_EQ(sent[0].size_bytes, 8192U);
 }
 
-// What is sent again fills no further memory of the receiver's; once its buffer is posted it is
-// not charged any more.
-TEST_F(SendSessionTest, WhatIsSentAgainNeedsNoCredit) {
+// Bytes sent again fill no further memory of the receiver; once their buffer is posted they are not
+// charged any more.
+TEST_F(SendSessionTest, BytesSentAgainNeedNoCredit) {
   Dialled& first = accept(0);
   post(8192, 1);
   post(100, 2);
@@ -267,7 +267,7 @@ TEST_F(SendSessionTest, ResumesEachLaneByItsOwnMaps) {
   EXPECT_EQ(done, (std::vector<std::uint32_t>{0, 1, 2}));
 }
 
-TEST_F(SendSessionTest, NonsenseFromTheReceiverFailsTheSession) {
+TEST_F(SendSessionTest, InvalidRecordsFromTheReceiverFailTheSession) {
   const auto fails = [&](const auto& record) {
     failures.clear();
     dialled.clear();
@@ -277,9 +277,9 @@ TEST_F(SendSessionTest, NonsenseFromTheReceiverFailsTheSession) {
     say(d, record);
     return failures.size() == 1 && failures[0].code == Errc::kProtocol && d.stream.aborted;
   };
-  EXPECT_TRUE(fails(Credit{2, 0, 2}));     // Received what was never sent.
-  EXPECT_TRUE(fails(Credit{2, 1, 1}));     // Released what was never eager.
-  EXPECT_TRUE(fails(Credit{2, 0, 1, 5}));  // Received of a tag that was never sent.
+  EXPECT_TRUE(fails(Credit{2, 0, 2}));     // Received messages that were never sent.
+  EXPECT_TRUE(fails(Credit{2, 1, 1}));     // Released bytes that were never eager.
+  EXPECT_TRUE(fails(Credit{2, 0, 1, 5}));  // Received messages of a tag that was never sent.
   EXPECT_TRUE(fails(Ready{}));             // Ready twice.
   EXPECT_TRUE(fails(kLimits));             // Accepts twice.
   EXPECT_TRUE(fails(Map{0, 100, {}}));     // Maps outside a resume.
@@ -288,7 +288,7 @@ TEST_F(SendSessionTest, NonsenseFromTheReceiverFailsTheSession) {
   EXPECT_TRUE(fails(Bye{2}));
 }
 
-TEST_F(SendSessionTest, AnIdleSenderIsNotTroubledByAReceiverThatLeaves) {
+TEST_F(SendSessionTest, AnIdleSenderIgnoresTheEndOfTheReceiver) {
   Dialled& d = accept(0);
   ack(d, kHelloBytes);
   say(d, Bye{0});

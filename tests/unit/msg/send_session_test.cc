@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How a sender greets, and what it sends when.
+// The sender's hello, and which bytes it sends when.
 #include <gtest/gtest.h>
 
 #include "tests/unit/msg/send_session_fixture.h"
@@ -10,7 +10,7 @@
 namespace ztcp::msg {
 namespace {
 
-TEST_F(SendSessionTest, GreetsWithItsNameAndWaitsForTheCredit) {
+TEST_F(SendSessionTest, SendsItsHelloAndWaitsForCredit) {
   Dialled& d = open(0);
   const auto records = d.stream.records();
   ASSERT_EQ(records.size(), 1U);
@@ -53,8 +53,8 @@ TEST_F(SendSessionTest, SendsPostedMessagesPlainlyAndOthersWithinTheAllowance) {
   EXPECT_EQ(sent[0].size_bytes, 904U);
 }
 
-// In the order of posting, but for lanes without credit.
-TEST_F(SendSessionTest, PassesOverMessagesWhoseLaneMustWait) {
+// In the order of posting, except for lanes without credit.
+TEST_F(SendSessionTest, SkipsMessagesOfLanesWithoutCredit) {
   Dialled& d = accept(0);
   post(8192, 1);  // The whole allowance.
   post(100, 1);
@@ -76,8 +76,7 @@ TEST_F(SendSessionTest, PassesOverMessagesWhoseLaneMustWait) {
   EXPECT_TRUE(sent[1].eager);
 }
 
-// A small message must not overtake the message before it, for which the allowance does not
-// suffice.
+// A small message must not overtake the message before it, which exceeds the allowance.
 TEST_F(SendSessionTest, KeepsTheOrderWithinALane) {
   Dialled& d = accept(0);
   post(5000, 1);
@@ -102,8 +101,8 @@ TEST_F(SendSessionTest, Begins32MessagesWithoutBuffersAtMost) {
   EXPECT_EQ(sent[0].tag, 32U);
 }
 
-// As many as it may have buffers: memory for more is not a peer's to take.
-TEST_F(SendSessionTest, AReceiverNamesFewTagsThatCarryNoMessage) {
+// As many as it may have buffers: a peer must not make this side's memory grow.
+TEST_F(SendSessionTest, AReceiverMayNameFewTagsWithoutMessages) {
   make();
   Dialled& d = accept(0);
   for (std::uint32_t tag = 0; tag < 2000; ++tag) post(1, tag);
@@ -144,12 +143,12 @@ TEST_F(SendSessionTest, IsDoneByAcknowledgementOnlyWhereThatMeansDelivery) {
 }
 
 // All but the oldest may be done and NCCL ready to post again: the window is the receiver's.
-TEST_F(SendSessionTest, GoesOnWhileTheOldestMessageIsSlow) {
+TEST_F(SendSessionTest, ContinuesWhileTheOldestMessageIsSlow) {
   settings.multi_flow_threshold_bytes = 0;
   make();
   Dialled& slow = accept(0, Credit{40, 0, 0});
   ack(slow, kHelloBytes);
-  post(100);  // It goes out on the only flow there is.
+  post(100);  // It is sent on the only flow.
   slow.stream.full = true;
   ack(slow, 0);
   Dialled& fast = accept(1, Credit{40, 0, 0});
@@ -178,7 +177,7 @@ TEST_F(SendSessionTest, OpensTheOtherFlowsAtTheFirstLargeMessage) {
   EXPECT_EQ(dialled.size(), 4U);
 }
 
-// Large messages are cut evenly for the other flows; small ones do not wait behind them.
+// Large messages are divided evenly over the other flows; small ones do not wait behind them.
 TEST_F(SendSessionTest, KeepsTheFirstFlowFree) {
   settings.keeps_first_flow_free = true;
   settings.multi_flow_threshold_bytes = 1000;
@@ -210,7 +209,7 @@ TEST_F(SendSessionTest, KeepsTheFirstFlowFree) {
   EXPECT_TRUE(chunks(first).empty());
 }
 
-TEST_F(SendSessionTest, AnotherVersionIsNamedWhoeverNotices) {
+TEST_F(SendSessionTest, AnotherVersionIsReportedByEitherSide) {
   Dialled& d = open(0);
   dialled.clear();
   make();
@@ -239,7 +238,7 @@ TEST_F(SendSessionTest, AnotherVersionIsNamedWhoeverNotices) {
             "wire version 1 here, 3 there: install the same ztcp on both hosts");
 }
 
-TEST_F(SendSessionTest, AnotherServiceAtThePortIsNoPeer) {
+TEST_F(SendSessionTest, AnotherServiceAtThePortIsReported) {
   session->on_timers(now);
   dialled[0].events->on_open(now, dialled[0].stream);
   const std::string_view banner = "SSH-2.0-OpenSSH_9.2\r\n";
@@ -253,7 +252,7 @@ TEST_F(SendSessionTest, ASilentPeerTimesOut) {
   settings.redial_window = {};
   make();
   session->on_timers(now);
-  EXPECT_EQ(session->next_deadline(), kNever);  // TCP bounds the connect.
+  EXPECT_EQ(session->next_deadline(), kNever);  // TCP limits the connect.
   dialled[0].events->on_open(now, dialled[0].stream);
   EXPECT_EQ(session->next_deadline(), now + settings.handshake_timeout);
   session->on_timers(now + settings.handshake_timeout);
@@ -262,9 +261,9 @@ TEST_F(SendSessionTest, ASilentPeerTimesOut) {
   EXPECT_TRUE(dialled[0].stream.aborted);
 }
 
-// Of a flow that was dialled again all counts, and the path as it was seen last; of flows beside
-// one another the sums.
-TEST_F(SendSessionTest, ItsHealthIsThatOfAllItsStreams) {
+// For a redialled flow all streams count, with the latest state of the path; over parallel flows
+// the values are added.
+TEST_F(SendSessionTest, HealthCoversAllItsStreams) {
   using namespace std::chrono_literals;
   settings.multi_flow_threshold_bytes = 1000;
   make();

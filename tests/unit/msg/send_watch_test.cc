@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Flows that make no progress, and what their sender makes of it.
+// Flows that make no progress, and their sender's reaction.
 #include <chrono>
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 class SendWatch : public SendSessionTest {
  protected:
-  // Time passes, and the session is called whenever it wants to be.
+  // Advances the time, and calls the session at its deadlines.
   void pass(Duration time) {
     const TimePoint end = now + time;
     while (session->next_deadline() <= end) {
@@ -32,7 +32,7 @@ class SendWatch : public SendSessionTest {
       session->on_timers(now);
     }
   }
-  // Four flows are up, of which each carries a part of a message.
+  // Four flows are up, and each carries a part of a message.
   void spread() {
     accept(0, Credit{3, 0, 0});
     post(settings.multi_flow_threshold_bytes + 1);
@@ -111,7 +111,7 @@ TEST_F(SendWatch, FlowGivenUpEarly_LeavesTheWholeTimeToComeBack) {
             settings.sender_notices + settings.redial_window + settings.redial_attempt + 200ms);
 }
 
-// Its receiver has posted the buffer and its kernel has acknowledged every byte.
+// Its receiver has posted the buffer, and its kernel has acknowledged every byte.
 TEST_F(SendWatch, ProcessThatDoesNotReadFromItsKernel_IsReported) {
   over_kernel_sockets();
   accept(0, Credit{1, 0, 0});
@@ -127,8 +127,8 @@ TEST_F(SendWatch, ProcessThatDoesNotReadFromItsKernel_IsReported) {
   EXPECT_EQ(troubles_over.size(), 1U);
 }
 
-// A receiver tells of copied messages only when it is asked: silence is no sign of a stop, and one
-// question ends the looks.
+// A receiver reports copied messages only when asked: silence is no sign of a stop, and one request
+// ends the watch.
 TEST_F(SendWatch, ReceiptsOfCopies_AreAskedForOnce) {
   settings.kept_message_bytes = 2048;
   over_kernel_sockets();
@@ -157,7 +157,7 @@ TEST_F(SendWatch, ReceiverThatHasPostedNothing_IsNotReported) {
   EXPECT_TRUE(troubles.empty());
 }
 
-// Its kernel has the hello, the process is stopped.
+// Its kernel has the hello, but the process is stopped.
 TEST_F(SendWatch, HelloThatAStoppedProcessDoesNotAnswer_IsWaitedFor) {
   over_kernel_sockets();
   accept(0, Credit{1, 0, 0});
@@ -177,7 +177,7 @@ TEST_F(SendWatch, HelloThatAStoppedProcessDoesNotAnswer_IsWaitedFor) {
   EXPECT_EQ(troubles_over.size(), 1U);
 }
 
-// A process that hangs for good must not keep the job for ever.
+// A process that hangs for good must not hold up the job for ever.
 TEST_F(SendWatch, LaterHelloWithoutAnAnswer_IsWaitedForWithinBounds) {
   over_kernel_sockets();
   accept(0, Credit{1, 0, 0});
@@ -215,7 +215,7 @@ TEST_F(SendWatch, FirstHelloWithoutAnAnswer_IsWaitedForWithinBounds) {
   EXPECT_EQ(failures[0].code, Errc::kTimedOut);
 }
 
-// A path that carries handshakes and nothing larger, however long TCP waits for it.
+// A path that carries handshakes but nothing larger, however long TCP waits for it.
 TEST_F(SendWatch, PathThatDeliversNoPayload_IsTriedWithSmallerSegmentsAndGivenUp) {
   for (const Duration life : {1s, 6s, 8s, 30s}) {
     SCOPED_TRACE(std::chrono::duration_cast<std::chrono::seconds>(life).count());
@@ -242,7 +242,7 @@ TEST_F(SendWatch, PathThatDeliversNoPayload_IsTriedWithSmallerSegmentsAndGivenUp
   }
 }
 
-// Only a path on which the next handshake succeeds at once is one of small segments.
+// Only a path on which the next handshake succeeds at once needs small segments.
 TEST_F(SendWatch, OutageRightAfterAHandshake_IsNotTakenForAnMtu) {
   over_kernel_sockets();
   accept(0, Credit{3, 0, 0});
@@ -260,7 +260,7 @@ TEST_F(SendWatch, OutageRightAfterAHandshake_IsNotTakenForAnMtu) {
   EXPECT_TRUE(failures.empty());
 }
 
-// A message that was received, or much of one that a peer's TCP acknowledged, is progress.
+// A received message, or many bytes acknowledged by the peer's TCP, are progress.
 TEST_F(SendWatch, FlowsThatDeliverSomethingEach_AreDialledForEver) {
   for (const bool by_message : {false, true}) {
     session.reset();

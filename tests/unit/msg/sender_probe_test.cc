@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a receiver that has lost all flows makes of the port at which its sender's process listens.
+// A receiver that has lost all flows probes the port at which its sender's process listens.
 #include <chrono>
 #include <deque>
 
@@ -40,7 +40,7 @@ class SenderProbeTest : public AcceptorTest, public StreamSource {
     h.listening = kSender;
     return h;
   }
-  // A session with a buffer posted, whose only flow dies.
+  // A session with a posted buffer; its only flow dies.
   void lose(const Hello& h, Errc why = Errc::kPeerClosed) {
     Peer& peer = greet(h);
     post(buffer, 1);
@@ -51,7 +51,7 @@ class SenderProbeTest : public AcceptorTest, public StreamSource {
     now += time;
     acceptor->on_timers(now);
   }
-  // To the next dial, if one comes within `time`.
+  // Advances to the next dial, if one comes within `time`.
   bool dials_within(Duration time) {
     const std::size_t before = dialled.size();
     for (const TimePoint end = now + time; dialled.size() == before && now < end;) pass(10ms);
@@ -65,7 +65,7 @@ class SenderProbeTest : public AcceptorTest, public StreamSource {
   bool has_spare = true;
 };
 
-TEST_F(SenderProbeTest, AProcessThatListensNoMoreHasEnded) {
+TEST_F(SenderProbeTest, AProcessWithoutItsListenerHasEnded) {
   lose(listening_hello());
   ASSERT_EQ(dialled.size(), 1U) << "it asks at once";
   EXPECT_EQ(dialled[0].remote, kSender);
@@ -80,7 +80,7 @@ TEST_F(SenderProbeTest, AProcessThatListensNoMoreHasEnded) {
   EXPECT_FALSE(dials_within(20s));
 }
 
-TEST_F(SenderProbeTest, AProcessThatIsThereMayRedialAsLongAsEver) {
+TEST_F(SenderProbeTest, ALivingProcessMayRedialForTheWholeWait) {
   lose(listening_hello());
   const TimePoint since = now;
   while (failures.empty()) {
@@ -95,7 +95,7 @@ TEST_F(SenderProbeTest, AProcessThatIsThereMayRedialAsLongAsEver) {
   EXPECT_GE(now - since, settings.redial_window);
 }
 
-TEST_F(SenderProbeTest, OnlyRefusalsInARowCount) {
+TEST_F(SenderProbeTest, OnlyConsecutiveRefusalsCount) {
   lose(listening_hello());
   const auto refuse_for = [&](Duration time) {
     for (const TimePoint end = now + time; now < end;) {
@@ -113,7 +113,7 @@ TEST_F(SenderProbeTest, OnlyRefusalsInARowCount) {
   EXPECT_TRUE(failures.empty());
 }
 
-TEST_F(SenderProbeTest, AResumeEndsIt) {
+TEST_F(SenderProbeTest, AResumeEndsTheProbe) {
   lose(listening_hello());
   ASSERT_EQ(dialled.size(), 1U);
   EXPECT_TRUE(accept_of(greet(listening_hello(2))));
@@ -122,7 +122,7 @@ TEST_F(SenderProbeTest, AResumeEndsIt) {
   EXPECT_TRUE(failures.empty());
 }
 
-TEST_F(SenderProbeTest, ClosingEndsIt) {
+TEST_F(SenderProbeTest, ClosingEndsTheProbe) {
   lose(listening_hello());
   sessions[0]->close();
   EXPECT_TRUE(dialled[0].stream.aborted);
@@ -130,20 +130,20 @@ TEST_F(SenderProbeTest, ClosingEndsIt) {
   EXPECT_FALSE(dials_within(20s));
 }
 
-// On the way another host may have put its own address there, whose ports are not the sender's.
-TEST_F(SenderProbeTest, NobodyIsAskedElsewhere) {
+// Address translation may put another host's address there; its ports are not the sender's.
+TEST_F(SenderProbeTest, AnAddressOtherThanTheFlowsIsNotProbed) {
   Hello elsewhere = listening_hello();
   elsewhere.listening.address = Ipv4Address{0x0a000003};
   lose(elsewhere);
   EXPECT_FALSE(dials_within(1s));
 }
 
-TEST_F(SenderProbeTest, NobodyIsAskedOfWhomNothingIsKnown) {
+TEST_F(SenderProbeTest, ASenderWithoutAListenerIsNotProbed) {
   lose(hello());
   EXPECT_FALSE(dials_within(1s));
 }
 
-TEST_F(SenderProbeTest, AsksOnlyWhenNoFlowIsLeft) {
+TEST_F(SenderProbeTest, ProbesOnlyWhenNoFlowIsLeft) {
   Peer& first = greet(listening_hello());
   Hello second = hello(5, 1, 1);
   second.listening = kSender;

@@ -62,7 +62,7 @@ class SharedAcceptors : public AcceptorTest {
     sessions.clear();
     on(0);
   }
-  // What follows happens there.
+  // The following calls use that acceptor.
   void on(std::size_t place) {
     if (acceptor != nullptr) both[here] = std::move(acceptor);
     here = place;
@@ -74,7 +74,7 @@ class SharedAcceptors : public AcceptorTest {
   std::size_t here = 0;
 };
 
-TEST_F(SharedAcceptors, AFlowOfASessionElsewhereIsToldWhere) {
+TEST_F(SharedAcceptors, AFlowOfAnotherQueuesSessionIsToldTheQueue) {
   EXPECT_TRUE(accept_of(greet(hello(5))));
   on(1);
   const auto extra = greet(hello(5, 1, 2)).refusal();
@@ -96,7 +96,7 @@ TEST_F(SharedAcceptors, AFlowOfASessionElsewhereIsToldWhere) {
   EXPECT_TRUE(accept_of(greet(hello(5, 2))));
 }
 
-TEST_F(SharedAcceptors, HowASessionEndedIsKnownWhereItWas) {
+TEST_F(SharedAcceptors, TheEndOfASessionIsRememberedByItsAcceptor) {
   greet(hello(5)).events->on_failed(now, Error{Errc::kTimedOut, 0, ""});
   greet(hello(6)).events->on_failed(now, Error{Errc::kTimedOut, 0, ""});
   sessions[0]->close();
@@ -112,7 +112,7 @@ TEST_F(SharedAcceptors, HowASessionEndedIsKnownWhereItWas) {
     sessions[0]->close();
     sessions.clear();
   }
-  EXPECT_EQ(places.of.size(), 4096U) << "what is forgotten has no place";
+  EXPECT_EQ(places.of.size(), 4096U) << "a forgotten entry has no place";
   on(1);
   EXPECT_EQ(greet(hello(5, 3)).reason(), Reason::kUnknownSession);
 }
@@ -171,7 +171,7 @@ TEST_F(SharedAcceptors, ANewSessionIsToldOfABetterPlace) {
   on(1);
   EXPECT_TRUE(accept_of(greet(again)));
   EXPECT_EQ(places.count, (std::array{0, 1}));
-  // It is there now, better or not.
+  // It is there now, whether better or not.
   places.better = 0;
   EXPECT_TRUE(accept_of(greet(hello(5, 1, 2))));
   EXPECT_TRUE(accept_of(greet(hello(5, 3))));
@@ -179,8 +179,8 @@ TEST_F(SharedAcceptors, ANewSessionIsToldOfABetterPlace) {
   EXPECT_EQ(places.count, (std::array{0, 0}));
 }
 
-// No port leads there: it is taken all the same.
-TEST_F(SharedAcceptors, WhoFindsNoBetterPlaceStays) {
+// No port leads there: it is accepted anyway.
+TEST_F(SharedAcceptors, ASessionWithoutABetterPlaceStays) {
   places.better = 1;
   Hello again = hello(5);
   for (again.epoch = 1; again.epoch <= 3; ++again.epoch)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Two sessions joined without anything between them: once they run, they allocate nothing.
+// Two sessions joined directly: once they run, they allocate nothing.
 #include <memory>
 #include <vector>
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr Cookie kCookie{std::byte{1}};
 
-// Keeps what is written in memory of its own until the test moves it.
+// Keeps written bytes in its own memory until the test moves them.
 class PipeStream final : public Stream {
  public:
   std::size_t room() const override { return kCapacity / 2 - std::min(kCapacity / 2, size_); }
@@ -29,7 +29,7 @@ class PipeStream final : public Stream {
   void close() override {}
   void abort() override {}
 
-  // Hands everything to the other end, and the acknowledgement back.
+  // Passes everything to the other end, and the acknowledgement back.
   bool move(TimePoint now) {
     if (size_ == 0) return false;
     moved_ += size_;
@@ -129,7 +129,7 @@ TEST(SteadyState, DoesNotAllocate) {
     AllocationGuard guard;
     for (const std::size_t size : {0UL, 8UL, 1000UL, 65'536UL, 1UL << 20}) {
       for (int round = 0; round < 20; ++round) {
-        // Posted ahead, and late; with one tag and with another.
+        // Posted ahead or late, with one tag or another.
         const bool ahead = round % 2 == 0;
         const std::uint32_t tag = round < 10 ? 0 : static_cast<std::uint32_t>(round);
         if (ahead) joined.receive(std::span(in).first(size), tag);
