@@ -43,7 +43,7 @@ class ClaimTest : public testing::Test {
   std::string folder_;
 };
 
-TEST_F(ClaimTest, IsFreeAgainWhenItsOwnerLetsGo) {
+TEST_F(ClaimTest, IsFreeAgainWhenItsOwnerReleasesIt) {
   {
     auto claim = Claim::take(folder_, "0000:3b:00.0");
     ASSERT_TRUE(claim);
@@ -53,7 +53,7 @@ TEST_F(ClaimTest, IsFreeAgainWhenItsOwnerLetsGo) {
   EXPECT_TRUE(in_child([&] { return Claim::take(folder_, "0000:3b:00.0").has_value(); }));
 }
 
-TEST_F(ClaimTest, NamesTheProcessThatHasIt) {
+TEST_F(ClaimTest, NamesItsHolder) {
   const auto claim = Claim::take(folder_, "nic");
   ASSERT_TRUE(claim);
   const pid_t owner = getpid();
@@ -65,7 +65,7 @@ TEST_F(ClaimTest, NamesTheProcessThatHasIt) {
   }));
 }
 
-TEST_F(ClaimTest, ASecondTryOfTheSameProcessFailsAndKeepsTheFirst) {
+TEST_F(ClaimTest, ASecondAttemptOfTheSameProcessFailsAndKeepsTheFirst) {
   const auto claim = Claim::take(folder_, "nic");
   ASSERT_TRUE(claim);
   ClaimHolder holder;
@@ -74,7 +74,7 @@ TEST_F(ClaimTest, ASecondTryOfTheSameProcessFailsAndKeepsTheFirst) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, Errc::kBusy);
   EXPECT_EQ(holder.pid, getpid());
-  // The try must not have opened and closed the file: that would have dropped the lock.
+  // The attempt must not have opened and closed the file: that would have dropped the lock.
   EXPECT_FALSE(in_child([&] { return Claim::take(folder_, "nic").has_value(); }));
 }
 
@@ -90,7 +90,8 @@ TEST_F(ClaimTest, AForkedChildNeitherHasItNorLosesIt) {
   EXPECT_FALSE(in_child([&] { return Claim::take(folder_, "nic").has_value(); }));
 }
 
-// design: "kill -9 a rank whose forked child lives on: the next job has the NIC within 5 s".
+// A rank is killed with kill -9 while its forked child lives on: the next job must get the NIC
+// within 5 s.
 TEST_F(ClaimTest, SurvivorsOfAKilledOwnerDoNotHoldIt) {
   int ready[2];
   ASSERT_EQ(pipe2(ready, O_CLOEXEC), 0);
@@ -123,7 +124,7 @@ TEST_F(ClaimTest, SurvivorsOfAKilledOwnerDoNotHoldIt) {
   close(ready[1]);
 }
 
-TEST_F(ClaimTest, SaysWhyItCannotUseTheFolder) {
+TEST_F(ClaimTest, ReportsWhyItCannotUseTheFolder) {
   const auto claim = Claim::take("/proc/no-such-folder", "nic");
   ASSERT_FALSE(claim);
   EXPECT_EQ(claim.error().code, Errc::kSystem);
@@ -135,7 +136,7 @@ TEST_F(ClaimTest, MakesTheFolder) {
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/run/nic.lock"));
 }
 
-// vfio gives a group to one process: that one may have all of its NICs.
+// vfio gives a group to one process, which may have all of its NICs.
 TEST_F(ClaimTest, NicsOfOneGroupGoToOneProcess) {
   const pid_t owner = getpid();
   auto first = std::optional(Claim::take(folder_, "0000:03:00.0", "17"));
@@ -166,7 +167,7 @@ mode_t mode_of(const std::string& path) {
   return stat(path.c_str(), &file) == 0 ? file.st_mode & 07777U : 0;
 }
 
-TEST_F(ClaimTest, OtherUsersMayLockItWhateverTheUmask) {
+TEST_F(ClaimTest, OtherUsersMayLockItUnderAnyUmask) {
   ASSERT_EQ(chmod(folder_.c_str(), 01777), 0);
   const mode_t before = umask(077);
   const auto claim = Claim::take(folder_, "nic");
@@ -175,8 +176,8 @@ TEST_F(ClaimTest, OtherUsersMayLockItWhateverTheUmask) {
   EXPECT_EQ(mode_of(folder_ + "/nic.lock"), 0666U);
 }
 
-// Who can make run_dir a link has root put a file into a folder of the system's.
-TEST_F(ClaimTest, InAFolderThatIsClosedToOthersTheFileIsToo) {
+// If a user could make run_dir a link, root would otherwise put a file into a system folder.
+TEST_F(ClaimTest, InAPrivateFolderTheFileIsPrivate) {
   std::filesystem::create_directory(folder_ + "/system");
   ASSERT_EQ(chmod((folder_ + "/system").c_str(), 0755), 0);
   std::filesystem::create_directory_symlink(folder_ + "/system", folder_ + "/run");
@@ -184,7 +185,7 @@ TEST_F(ClaimTest, InAFolderThatIsClosedToOthersTheFileIsToo) {
   EXPECT_EQ(mode_of(folder_ + "/system/nic.lock"), 0600U);
 }
 
-TEST_F(ClaimTest, AFileInPlaceOfTheFolderIsNamed) {
+TEST_F(ClaimTest, AFileInPlaceOfTheFolderIsReported) {
   std::ofstream(folder_ + "/run") << "x";
   const auto claim = Claim::take(folder_ + "/run", "nic");
   ASSERT_FALSE(claim);
@@ -193,7 +194,7 @@ TEST_F(ClaimTest, AFileInPlaceOfTheFolderIsNamed) {
   EXPECT_NE(told.find("run_dir must be a folder"), std::string::npos) << told;
 }
 
-TEST_F(ClaimTest, TooFewDescriptorsAreNamed) {
+TEST_F(ClaimTest, TooFewDescriptorsAreReported) {
   EXPECT_TRUE(in_child([&] {
     const rlimit none{3, 3};
     setrlimit(RLIMIT_NOFILE, &none);
@@ -203,14 +204,14 @@ TEST_F(ClaimTest, TooFewDescriptorsAreNamed) {
   }));
 }
 
-TEST_F(ClaimTest, AFileThatWasThereKeepsItsMode) {
+TEST_F(ClaimTest, AnExistingFileKeepsItsMode) {
   std::ofstream(folder_ + "/nic.lock") << "";
   ASSERT_EQ(chmod((folder_ + "/nic.lock").c_str(), 0600), 0);
   EXPECT_TRUE(Claim::take(folder_, "nic"));
   EXPECT_EQ(mode_of(folder_ + "/nic.lock"), 0600U);
 }
 
-// What others may have placed in a folder that is open to all.
+// Files that others may have placed in a world-writable folder.
 struct Placed {
   const char* name;
   void (*place)(const std::string& own, const std::string& lock);

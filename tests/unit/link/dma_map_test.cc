@@ -15,7 +15,7 @@ namespace {
 constexpr std::uintptr_t kBase = 0x7f0000000000;
 constexpr std::size_t kPage = DmaMap::kPageBytes;
 
-// A device that knows its pages and refuses what a real one would.
+// A device that tracks its pages and rejects the same calls as a real one.
 class FakeMapper final : public DmaMapper {
  public:
   Status map(std::uintptr_t address, std::size_t size_bytes) override {
@@ -31,7 +31,7 @@ class FakeMapper final : public DmaMapper {
   }
   void unmap(std::uintptr_t address, std::size_t size_bytes) override {
     for (std::size_t at = 0; at < size_bytes; at += kPage)
-      EXPECT_EQ(pages.erase(address + at), 1U) << "unmapped what was not mapped";
+      EXPECT_EQ(pages.erase(address + at), 1U) << "unmapped a page that was not mapped";
     --maps;
   }
   std::set<std::uintptr_t> pages;
@@ -58,7 +58,7 @@ TEST_F(DmaMapTest, MapsWholePagesAround) {
   EXPECT_TRUE(mapper_.pages.empty());
 }
 
-TEST_F(DmaMapTest, NothingIsNoRange) {
+TEST_F(DmaMapTest, AnEmptyRangeIsNotMapped) {
   EXPECT_EQ(map_.acquire(at(0), 0), kUnmapped);
   EXPECT_EQ(map_.acquire(nullptr, 10), kUnmapped);
   map_.release(kUnmapped);
@@ -72,13 +72,13 @@ TEST_F(DmaMapTest, TheSameRangeTwiceIsMappedOnce) {
   EXPECT_EQ(mapper_.maps, 1);
   map_.release(first);
   EXPECT_TRUE(readable(0));
-  map_.release(first);  // A key given back twice takes nothing from others.
+  map_.release(first);  // A key released twice takes nothing from others.
   EXPECT_TRUE(readable(0));
   map_.release(second);
   EXPECT_FALSE(readable(0));
 }
 
-TEST_F(DmaMapTest, BuffersThatShareAPage) {
+TEST_F(DmaMapTest, BuffersMayShareAPage) {
   const auto first = map_.acquire(at(0), kPage + 10);
   const auto second = map_.acquire(at(kPage + 10), kPage);
   EXPECT_EQ(mapper_.pages.size(), 3U);
@@ -133,9 +133,9 @@ TEST_F(DmaMapTest, ARefusalHalfWayLeavesNothingBehind) {
   EXPECT_EQ(mapper_.pages.size(), 5U);
 }
 
-// A heap's buffers that share a page: the rest of the first one's pages may be unmapped and come
-// back as others, while the device keeps those it was told of.
-TEST_F(DmaMapTest, WhatTheDeviceStillHasOfTheDeadIsNotReadForTheLiving) {
+// A heap's buffers that share a page: the other pages of the first one may be unmapped and reused
+// as other memory, while the device keeps the old ones.
+TEST_F(DmaMapTest, NewMemoryOnStalePagesIsServedByCopying) {
   const auto first = map_.acquire(at(0), 10 * kPage);
   const auto second = map_.acquire(at(9 * kPage + 100), kPage);
   map_.release(first);
@@ -152,7 +152,7 @@ TEST_F(DmaMapTest, WhatTheDeviceStillHasOfTheDeadIsNotReadForTheLiving) {
   EXPECT_TRUE(mapper_.pages.empty());
 }
 
-TEST_F(DmaMapTest, TheRetiredStayReadableAndServeNobody) {
+TEST_F(DmaMapTest, RetiredMemoryStaysMappedButServesNoNewRegistration) {
   const auto key = map_.acquire(at(0), 2 * kPage);
   map_.retire(key);
   EXPECT_TRUE(readable(1));
@@ -169,7 +169,7 @@ TEST_F(DmaMapTest, TheRetiredStayReadableAndServeNobody) {
 }
 
 // Random registrations against a plain count per page.
-TEST_F(DmaMapTest, AgreesWithACountPerPage) {
+TEST_F(DmaMapTest, RandomRegistrationsAgreeWithACountPerPage) {
   DmaMap map(mapper_, "test", 1000);
   std::uint64_t state = 42;
   const auto draw = [&state](std::uint64_t below) {
@@ -191,7 +191,7 @@ TEST_F(DmaMapTest, AgreesWithACountPerPage) {
     if (live.empty() || draw(2) == 0) {
       const std::size_t first = draw(64);
       const std::size_t pages = 1 + draw(12);
-      // What is mapped and nobody's may be other memory by now.
+      // A mapped page without an owner may be other memory by now.
       bool stale = false;
       for (std::size_t page = first; page < first + pages; ++page)
         stale |= readable(page) && !is_owned(page);
@@ -205,7 +205,7 @@ TEST_F(DmaMapTest, AgreesWithACountPerPage) {
       live.pop_back();
     }
     for (std::size_t page = 0; page < 80; ++page) {
-      // A range may outlive part of its users, never the other way round.
+      // A range may outlive some of its users, never the reverse.
       ASSERT_TRUE(!is_owned(page) || readable(page)) << "step " << step << " page " << page;
     }
     ASSERT_TRUE(!live.empty() || mapper_.pages.empty());

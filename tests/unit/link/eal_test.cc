@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a process looks like after EAL has started in it. EAL starts once per process, so each
-// check has a process of its own, which reports by its exit status (link_peer.cc).
+// The state of a process after EAL has started in it. EAL starts once per process, so each check
+// runs in a process of its own, which reports by its exit status (link_peer.cc).
 #include "transport/link/eal.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct Environment {
 
 class EalStart : public testing::TestWithParam<Environment> {
  protected:
-  // Exit status of the peer and all it said on stdout and stderr.
+  // Exit status of the peer and its output on stdout and stderr.
   std::pair<int, std::string> run(const char* what) {
     int out[2];
     EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);
@@ -60,14 +60,14 @@ TEST_P(EalStart, LeavesTheProcessAsItWas) {
   EXPECT_EQ(said, "");
 }
 
-TEST_P(EalStart, FailsInSilence) {
+TEST_P(EalStart, FailsWithoutOutput) {
   const auto [status, said] = run("fail");
   if (status == 125 || status == 126) GTEST_SKIP() << "see LeavesTheProcessAsItWas";
   EXPECT_EQ(status, 0);
   EXPECT_EQ(said, "");
 }
 
-TEST_P(EalStart, OnHugepagesToo) {
+TEST_P(EalStart, LeavesTheProcessAsItWasOnHugepages) {
   config::LiveMachine machine;
   const auto offered = config::read_pages(machine);
   const bool enough = std::any_of(offered.begin(), offered.end(), [](const auto& pages) {
@@ -80,7 +80,7 @@ TEST_P(EalStart, OnHugepagesToo) {
   EXPECT_EQ(said, "");
 }
 
-// EAL would put its folders there, whoever the user is.
+// EAL would put its folders there, for any user.
 TEST_P(EalStart, MakesNoFolder) {
   std::string folder = testing::TempDir() + "ealXXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);

@@ -43,7 +43,7 @@ TEST(ForkGuard, TakesNoStandardStreamsNumber) {
   }));
 }
 
-TEST(ForkGuard, TheChildsCopyOfTheOwnerLeavesTheNumberAlone) {
+TEST(ForkGuard, TheChildsCopyOfTheOwnerDoesNotCloseAReusedNumber) {
   auto* fd = new Fd(temporary_file());
   const int number = fd->get();
   EXPECT_TRUE(in_child([&] {
@@ -55,17 +55,17 @@ TEST(ForkGuard, TheChildsCopyOfTheOwnerLeavesTheNumberAlone) {
   EXPECT_FALSE(is_open(number));
 }
 
-TEST(ForkGuard, SparesANumberThatHasBecomeAnothers) {
+TEST(ForkGuard, DoesNotCloseAReusedNumber) {
   const int number = temporary_file();
   close_in_children(number);
-  close(number);  // As a driver does, without telling.
+  close(number);  // As a driver does, without notice.
   const int other = temporary_file();
   ASSERT_EQ(other, number);
   EXPECT_TRUE(in_child([&] { return is_open(other); }));
   close(other);
 }
 
-TEST(ForkGuard, FindsWhatADriverHasOpened) {
+TEST(ForkGuard, FindsDescriptorsThatADriverOpened) {
   const int old_one = temporary_file();
   const DescriptorSweep sweep;
   const int new_one = temporary_file();

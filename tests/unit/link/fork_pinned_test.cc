@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What zero-copy sending rests on when the trainer forks its data loaders: this kernel leaves a
+// The basis of zero-copy sending when the trainer forks its data loaders: this kernel leaves a
 // pinned page with the parent and gives the child a copy. vfio needs an IOMMU, so io_uring stands
 // in for the NIC: its registered buffers are pinned in the same way (FOLL_PIN | FOLL_LONGTERM) and
-// read through the pin, whatever the page tables say by then.
+// read through the pin, independent of the page tables.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t kHugePage = 2U << 20U;
 
-// The parts of io_uring that a device has: memory pinned once, read later.
+// The parts of io_uring that resemble a device: memory pinned once, read later.
 class PinningDevice {
  public:
   PinningDevice() {
@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(Pages, ForkPinned, testing::Values(MADV_NOHUGEPAGE, MAD
                            return row.param == MADV_HUGEPAGE ? "huge" : "small";
                          });
 
-TEST_P(ForkPinned, TheDeviceGoesOnReadingTheParentsBytes) {
+TEST_P(ForkPinned, TheDeviceKeepsReadingTheParentsBytes) {
   PinningDevice device;
   if (!device.exists()) GTEST_SKIP() << "io_uring is not allowed here";
   if (!forks_copy_pinned_pages(kernel_release())) GTEST_SKIP() << "sends are copied here";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Frames with contents that can be checked, for tests of links.
+// Frames with verifiable contents, for tests of links.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 
 namespace ztcp::link::test {
 
-// Byte i of frame `seed`: every frame differs, and every offset within one.
+// Byte i of frame `seed`: differs between frames, and between offsets of a frame.
 inline std::byte pattern(std::uint32_t seed, std::size_t i) {
   const std::uint64_t mixed = (seed * 0x9e3779b97f4a7c15ULL) ^ (i * 0xbf58476d1ce4e5b9ULL);
   return static_cast<std::byte>(mixed >> 56 ^ mixed >> 24);
 }
 
-// A frame of `frame_bytes` whose payload lies in `fragment_count` pieces of separately allocated
+// A frame of `frame_bytes`; its payload lies in `fragment_count` pieces of separately allocated
 // memory. The first 14 bytes are an Ethernet header of type 0x88b5 (IEEE local experiments).
 class SentFrame {
  public:
@@ -50,7 +50,7 @@ class SentFrame {
 
   TxFrame& frame() { return frame_; }
   const std::vector<std::byte>& bytes() const { return bytes_; }
-  // Overwrites the payload where it lies, as its owner may once it is done with.
+  // Overwrites the payload in place, as its owner may once the link no longer needs it.
   void scribble() {
     for (auto& piece : pieces_) std::fill(piece.begin(), piece.end(), std::byte{0xee});
   }

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(Impairer, NothingConfiguredTouchesNothing) {
+TEST(Impairer, WithoutSettingsFramesPassUnchanged) {
   EXPECT_FALSE(Impairment{}.any());
   Impairer impairer({}, 1);
   const TimePoint now{5s};
@@ -20,7 +20,7 @@ TEST(Impairer, NothingConfiguredTouchesNothing) {
   EXPECT_FALSE(p.corrupted || p.mark_ecn || p.reordered);
 }
 
-TEST(Impairer, TheSeedDecidesEverything) {
+TEST(Impairer, TheSameSeedGivesTheSameDecisions) {
   const Impairment all{
       .loss = 0.1, .duplicate = 0.1, .reorder = 0.1, .corrupt = 0.1, .delay = 1ms, .jitter = 1ms};
   Impairer a(all, 7);

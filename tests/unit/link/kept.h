@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a stack that waits for one lost frame does to any link: it keeps whatever comes behind, up
-// to what the link says it can do without. The missing frame must still be received.
+// Keeps received frames up to the link's limits, like a stack that waits for one lost frame. The
+// missing frame must still be received.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ inline void expect_it_receives_with_all_kept(Link& link, const std::function<voi
   const LinkCapabilities& caps = link.capabilities();
   const auto receive_one = [&](RxFrame& frame) {
     send();
-    // Others may send unasked; what was sent is not far.
+    // Others may send unsolicited frames; ours is not far behind.
     return within_seconds(1, [&] { return link.receive({&frame, 1}) == 1; });
   };
   ASSERT_GT(caps.max_kept_frames, 0U);

@@ -22,7 +22,7 @@ TEST(LineModel, EmptiesAtTheSpeedOfTheLine) {
   EXPECT_EQ(line.queued_bytes(kLineStart + 10s), 0U);
 }
 
-// A spinning poller looks every 100 ns, in which 1 Gb/s is 12 and a half bytes.
+// A spinning poller asks every 100 ns, in which 1 Gb/s is 12 and a half bytes.
 TEST(LineModel, ShortTurnsLoseNothing) {
   LineModel line;
   line.set_speed(1'000);
@@ -33,7 +33,7 @@ TEST(LineModel, ShortTurnsLoseNothing) {
   EXPECT_EQ(line.queued_bytes(now), 62'500U);
 }
 
-TEST(LineModel, AnUnknownSpeedHoldsNothingBack) {
+TEST(LineModel, AnUnknownSpeedReportsNothingQueued) {
   LineModel line;
   line.add(1U << 30U);
   EXPECT_EQ(line.queued_bytes(kLineStart), 0U);

@@ -3,13 +3,12 @@
 //
 // The other process of the tests around it.
 //   link_peer echo SOCKET server|client MTU   sends every frame back, until killed
-//   link_peer echo-fork SOCKET server|client MTU  the same, with a forked child that outlives it
-//   and
-//                                             whose pid is written to SOCKET.child
+//   link_peer echo-fork SOCKET server|client MTU  the same, with a forked child that outlives it;
+//                                             the child's pid is written to SOCKET.child
 //   link_peer start-hugepages                 as start, on 64 MiB of hugepages of node 0
 //   link_peer start                           starts EAL and compares the process before and after
 //   link_peer fail                            asks EAL for memory that no machine has
-// Says nothing on stdout or stderr; 0 is success, everything else names a check below.
+// Prints nothing on stdout or stderr; 0 is success, any other status names a check below.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -116,7 +115,7 @@ int check_failure() {
   return started ? kStartedAnyway : kOk;
 }
 
-// A data loader: nothing of ours, but what it inherits.
+// A data loader: it has only inherited things.
 void leave_child_behind(const std::string& pid_file) {
   const pid_t child = fork();
   if (child == 0) {
@@ -145,7 +144,7 @@ int echo(const std::string& socket, link::MemifRole role, int mtu_bytes, bool wi
   while (true) {
     const std::size_t count = link.receive(received);
     for (std::size_t i = 0; i < count; ++i) {
-      // The header is copied, the rest is sent out of the received frame.
+      // The header is copied, the rest is sent from the received frame.
       const auto bytes = received[i].head;
       TxFrame back;
       back.l2_bytes = 14;

@@ -41,7 +41,8 @@ class Memif : public testing::Test {
   }
 
   void SetUp() override {
-    // With "/0.sock" as long a path as the kernel takes; DPDK tells other processes of less.
+    // With "/0.sock" the longest path that the kernel accepts; DPDK's message to other processes is
+    // shorter.
     std::string pattern = testing::TempDir().append(94 - testing::TempDir().size(), 'm') + "XXXXXX";
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     folder_ = pattern;
@@ -84,7 +85,7 @@ class Memif : public testing::Test {
 
 void expect_exchanged(Link& from, Link& to, SentFrame& sent) {
   ASSERT_EQ(from.transmit({&sent.frame(), 1}), 1U);
-  sent.scribble();  // memif is done with the payload when transmit() returns.
+  sent.scribble();  // memif no longer needs the payload when transmit() returns.
   std::array<RxFrame, 4> received;
   ASSERT_EQ(to.receive(received), 1U);
   EXPECT_GE(received[0].head.size(), std::min<std::size_t>(118, sent.bytes().size()));
@@ -93,7 +94,7 @@ void expect_exchanged(Link& from, Link& to, SentFrame& sent) {
 }
 
 // docs/sizing.md ("Memory of a process").
-TEST(MemifMemory, IsWhatDocumentsSay) {
+TEST(MemifMemory, MatchesTheDocuments) {
   const auto mib = [](int mtu_bytes) {
     MemifConfig config;
     config.mtu_bytes = static_cast<std::uint16_t>(mtu_bytes);
@@ -107,7 +108,7 @@ TEST(MemifMemory, IsWhatDocumentsSay) {
   EXPECT_EQ(most, 84U);
 }
 
-TEST_F(Memif, ReportsWhatItCanDo) {
+TEST_F(Memif, ReportsItsCapabilities) {
   auto server = open_memif(config(MemifRole::kServer, 9000));
   ASSERT_TRUE(server);
   const LinkCapabilities& can = (*server)->capabilities();
@@ -120,16 +121,16 @@ TEST_F(Memif, ReportsWhatItCanDo) {
   EXPECT_FALSE((*server)->is_up());
 }
 
-TEST_F(Memif, ComesAndGoesManyTimes) {
+TEST_F(Memif, ConnectsAndDisconnectsManyTimes) {
   for (int i = 0; i < 40; ++i) {
     auto server = open_memif(config(MemifRole::kServer, 1500));
     auto client = open_memif(config(MemifRole::kClient, 1500));
     ASSERT_TRUE(server && client) << i;
-    if (i % 4 == 3) continue;  // Gone again while the two are still shaking hands.
+    if (i % 4 == 3) continue;  // Closed while the two are still shaking hands.
     ASSERT_TRUE(both_up(**server, **client)) << i;
     SentFrame sent(static_cast<std::uint32_t>(i), 1000, 3);
     expect_exchanged(**client, **server, sent);
-    // Either side may be the first to go.
+    // Either side may end first.
     if (i % 2 == 0) {
       client->reset();
     } else {
@@ -148,7 +149,7 @@ TEST_P(MemifMtu, CarriesEverySizeInAnyNumberOfFragments) {
   ASSERT_TRUE(client);
   ASSERT_TRUE(both_up(**server, **client));
   const std::size_t largest = std::size_t{mtu} + 14;
-  // Every size near both ends, and a stride that is coprime to every alignment between.
+  // Every size near both ends, and in between a stride that is coprime to every alignment.
   for (std::size_t size = 60; size <= largest;
        size += size < 400 || size + 400 > largest ? 1 : largest / 251 | 1) {
     const auto seed = static_cast<std::uint32_t>(size);
@@ -166,7 +167,7 @@ TEST_P(MemifMtu, CarriesEverySizeInAnyNumberOfFragments) {
 INSTANTIATE_TEST_SUITE_P(Sizes, MemifMtu, testing::Values(1500, 9000, int{kMaxMemifMtuBytes}),
                          [](const auto& row) { return "mtu" + std::to_string(row.param); });
 
-TEST_F(Memif, DropsWhatIsLargerThanTheMtu) {
+TEST_F(Memif, DropsFramesLargerThanTheMtu) {
   auto server = open_memif(config(MemifRole::kServer, 1500));
   auto client = open_memif(config(MemifRole::kClient, 1500));
   ASSERT_TRUE(server && client);
@@ -244,8 +245,8 @@ TEST_F(Memif, TalksToAnUnprivilegedProcess) {
 
 class MemifPeerDies : public Memif, public testing::WithParamInterface<const char*> {};
 
-// The peer is killed while we transmit: the rings vanish under our hands, and nothing else happens.
-TEST_P(MemifPeerDies, AndComesBack) {
+// The peer is killed while we transmit: the rings vanish, and nothing else happens.
+TEST_P(MemifPeerDies, LinkDropsFramesUntilItComesBack) {
   const std::string peer_role = GetParam();
   const MemifRole our_role = peer_role == "server" ? MemifRole::kClient : MemifRole::kServer;
   auto link = open_memif(config(our_role, 9000));
@@ -282,8 +283,9 @@ TEST_P(MemifPeerDies, AndComesBack) {
 INSTANTIATE_TEST_SUITE_P(Roles, MemifPeerDies, testing::Values("server", "client"),
                          [](const auto& row) { return std::string("peer_") + row.param; });
 
-// design: "kill -9 a rank whose forked child lives on": the next one has the link within 5 s.
-TEST_P(MemifPeerDies, AndItsForkedChildHoldsNothing) {
+// A rank is killed with kill -9 while its forked child lives on: the next one has the link within 5
+// s.
+TEST_P(MemifPeerDies, AForkedChildOfThePeerDoesNotHoldTheConnection) {
   const std::string peer_role = GetParam();
   const std::string socket = folder_ + "/0.sock";
   auto link =
@@ -307,8 +309,8 @@ TEST_P(MemifPeerDies, AndItsForkedChildHoldsNothing) {
   EXPECT_EQ(kill(child, SIGKILL), 0) << "the child was gone";
 }
 
-// A mapping holds its file as a descriptor does: a NIC's registers in a child's address space keep
-// the NIC from the next job. memif's rings are mapped in the same way.
+// A mapping holds its file open as a descriptor does: a NIC's registers in a child's address space
+// keep the NIC from the next job. memif's rings are mapped in the same way.
 TEST_F(Memif, AForkedChildMapsNothingOfIt) {
   auto server = open_memif(config(MemifRole::kServer, 1500));
   auto client = open_memif(config(MemifRole::kClient, 1500));
@@ -329,10 +331,10 @@ TEST_F(Memif, AForkedChildMapsNothingOfIt) {
   expect_exchanged(**client, **server, sent);
 }
 
-TEST_F(Memif, AServedSocketIsNotTakenAway) {
+TEST_F(Memif, ASocketInUseIsNotRemoved) {
   Peer peer({"echo", folder_ + "/0.sock", "server", "1500"});
   {
-    // Its file is there before it listens.
+    // The file exists before the server listens.
     const auto client = open_memif(config(MemifRole::kClient, 1500));
     SentFrame sent(0, 1000, 1);
     ASSERT_TRUE(client && echoed(**client, sent));
@@ -342,7 +344,7 @@ TEST_F(Memif, AServedSocketIsNotTakenAway) {
   EXPECT_EQ(second.error().code, Errc::kBusy);
 }
 
-// Typed wrongly, a socket's path may be that of anything (socket_file_test.cc has all kinds).
+// A mistyped socket path may be that of any file (socket_file_test.cc has all kinds).
 TEST_F(Memif, AFileInItsPlaceIsRefusedAndStays) {
   std::ofstream(folder_ + "/0.sock") << "precious";
   const auto server = open_memif(config(MemifRole::kServer, 1500));
@@ -353,8 +355,8 @@ TEST_F(Memif, AFileInItsPlaceIsRefusedAndStays) {
   EXPECT_EQ(text, "precious");
 }
 
-// Its own socket goes with a server; what has taken that name meanwhile stays.
-TEST_F(Memif, AServerTakesNothingButItsOwnSocketAway) {
+// A server removes its own socket; another file that took its name stays.
+TEST_F(Memif, AServerRemovesOnlyItsOwnSocket) {
   const std::string path = folder_ + "/0.sock";
   auto server = open_memif(config(MemifRole::kServer, 1500));
   ASSERT_TRUE(server);
@@ -382,7 +384,7 @@ TEST(MemifMtuLimit, IsTheConfigs) {
   EXPECT_EQ(config::find_key("nic", "mtu_bytes")->max, kMaxMemifMtuBytes);
 }
 
-TEST_F(Memif, RefusesWhatItCannotCarry) {
+TEST_F(Memif, RefusesAnMtuItCannotCarry) {
   auto large = config(MemifRole::kServer, kMaxMemifMtuBytes);
   large.mtu_bytes = kMaxMemifMtuBytes + 1;
   EXPECT_EQ(open_memif(large).error().code, Errc::kBadConfig);

@@ -32,7 +32,7 @@ TEST(MemoryLink, CarriesEverySizeBothWays) {
   }
 }
 
-TEST(MemoryLink, TakesNoMoreThanTheReceiverHasRoomFor) {
+TEST(MemoryLink, TakesAsManyFramesAsTheReceiverHasRoomFor) {
   auto [a, b] = make_memory_links({.frames = 4});
   SentFrame sent(1, 100, 1);
   const std::vector<TxFrame> burst(6, sent.frame());
@@ -59,7 +59,7 @@ TEST(MemoryLink, ReceivesWithAllKept) {
   }
 }
 
-TEST(MemoryLink, DropsWhatIsLargerThanTheMtu) {
+TEST(MemoryLink, DropsFramesLargerThanTheMtu) {
   auto [a, b] = make_memory_links();
   SentFrame large(1, 1515, 1);
   EXPECT_EQ(a->transmit({&large.frame(), 1}), 1U);
@@ -68,7 +68,7 @@ TEST(MemoryLink, DropsWhatIsLargerThanTheMtu) {
   EXPECT_EQ(b->receive(received), 0U);
 }
 
-TEST(MemoryLink, HandsSuperSegmentsOverWhole) {
+TEST(MemoryLink, DeliversSuperSegmentsWhole) {
   auto [a, b] = make_memory_links({.max_super_segment_bytes = 60000});
   SentFrame sent(3, 60054, 4);
   sent.frame().segment_size_bytes = 1448;
@@ -79,7 +79,7 @@ TEST(MemoryLink, HandsSuperSegmentsOverWhole) {
   b->release(received);
 }
 
-TEST(MemoryLink, CrossesThreads) {
+TEST(MemoryLink, CarriesFramesBetweenThreads) {
   constexpr std::uint32_t kFrames = 20000;
   auto [a, b] = make_memory_links({.frames = 32});
   std::thread sender([&link = *a] {

@@ -57,7 +57,7 @@ class Mesh : public testing::Test {
     return sent;
   }
 
-  // Everything that has come to a NIC, by what is behind the addresses.
+  // All frames that a NIC has received, without their addresses.
   using Frames = std::vector<std::vector<std::byte>>;
   Frames take(std::size_t nic) {
     Frames all;
@@ -75,7 +75,7 @@ class Mesh : public testing::Test {
     return {sent.bytes().begin() + 6, sent.bytes().end()};
   }
 
-  std::array<std::atomic<LinkState>, 3> carriers_{};  // Of 0-1, 0-2 and 1-2.
+  std::array<std::atomic<LinkState>, 3> carriers_{};  // Links 0-1, 0-2 and 1-2.
   std::array<std::unique_ptr<Link>, 3> nics_;
 };
 
@@ -118,7 +118,7 @@ TEST_F(Mesh, ReceivesFromAllInTurnAndGivesEachFrameBackToItsPort) {
   }
 }
 
-TEST_F(Mesh, OneBusyPeerDoesNotKeepTheOthersWaiting) {
+TEST_F(Mesh, ABusyPeerDoesNotStarveTheOthers) {
   SentFrame noise = frame_to(0, 1);
   SentFrame word = frame_to(0, 2);
   ASSERT_EQ(nics_[2]->transmit({&word.frame(), 1}), 1U);
@@ -150,7 +150,7 @@ TEST_F(Mesh, WaitsForAPeerWhoseRingIsFullAndDropsNothing) {
   EXPECT_EQ(nics_[0]->counters().tx_dropped, 0U);
 }
 
-TEST_F(Mesh, APeerThatIsNotRunningHoldsUpNobodyElse) {
+TEST_F(Mesh, AStoppedPeerDoesNotHoldUpTheOthers) {
   SentFrame stopped = frame_to(1, 1);
   SentFrame other = frame_to(2, 2);
   std::vector<TxFrame> burst(kFrames + 1, stopped.frame());
@@ -160,7 +160,7 @@ TEST_F(Mesh, APeerThatIsNotRunningHoldsUpNobodyElse) {
   const std::span rest = std::span(burst).subspan(kFrames);
   EXPECT_EQ(nics_[0]->transmit(rest), 2U);
   EXPECT_EQ(nics_[0]->counters().tx_dropped, 1U);
-  // From now on at once, until it takes a frame; then it is waited for again.
+  // From now on frames are dropped at once, until the peer takes one; then it is waited for again.
   EXPECT_EQ(nics_[0]->transmit(rest), 2U);
   EXPECT_EQ(take(2).size(), 2U);
   EXPECT_EQ(take(1).size(), kFrames);
@@ -176,8 +176,8 @@ TEST_F(Mesh, ABroadcastThatAnAbsentPeerMissesIsNoLoss) {
   EXPECT_EQ(nics_[0]->counters().tx_dropped, 0U);
 }
 
-// Who sleeps between two looks at its ring is there.
-TEST(MeshPatience, IsAsLongAsItIsTold) {
+// A peer that sleeps between two polls of its ring is present.
+TEST(MeshPatience, IsTheConfiguredTime) {
   for (const Duration patience : {Duration(kMeshPatience), Duration(200ms)}) {
     MemoryLinkOptions options;
     options.frames = 1;
@@ -201,8 +201,8 @@ TEST(MeshPatience, IsAsLongAsItIsTold) {
   }
 }
 
-// Nobody else can suffer.
-TEST(MeshPatience, HasNoEndForAnOnlyPeer) {
+// No other peer can suffer.
+TEST(MeshPatience, IsUnlimitedForASinglePeer) {
   MemoryLinkOptions options;
   options.frames = 1;
   auto [here, there] = make_memory_links(options);
@@ -219,7 +219,7 @@ TEST(MeshPatience, HasNoEndForAnOnlyPeer) {
   EXPECT_EQ(mesh->counters().tx_dropped, 0U);
 }
 
-TEST_F(Mesh, WhatIsForNobodyHereIsDropped) {
+TEST_F(Mesh, AFrameForAnUnknownMacIsDropped) {
   SentFrame sent = frame_to(MacAddress{{2, 0, 0, 0, 0, 9}}, 1);
   EXPECT_EQ(nics_[0]->transmit({&sent.frame(), 1}), 1U);
   EXPECT_EQ(nics_[0]->counters().tx_dropped, 1U);

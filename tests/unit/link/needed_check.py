@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Checks what a shared object asks of the machine it is loaded on.
+"""Checks the requirements of a shared object on the machine that loads it.
 
 usage: needed_check.py LIBRARY [--exports NAME...]
 
 Its NEEDED entries are libc, libm, libgcc_s and the loader (libdl, libpthread where glibc splits
 them), no symbol version is above GLIBC_2.34, and with --exports its dynamic symbols are exactly
 the named ones. Built against glibc 2.38 or later, strtol() and its kin are symbols of 2.38, and
-that is the limit there: what shall run anywhere is built on an older system.
+that is the limit there: a library that is to run anywhere is built on an older system.
 """
 import argparse
 import os

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Starts link_peer, which lies beside the test, and ends it.
+// Starts link_peer, which is in the test's folder, and ends it.
 #pragma once
 
 #include <csignal>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Links over DPDK's ring driver, whose port gets back what it sends: the very buffers that a NIC
+// Links over DPDK's ring driver. Its port receives the frames it sends: the very buffers that a NIC
 // would have read.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace ztcp::link {
 
 inline constexpr const char* kDevice = "net_ring0";
 
-// A device that maps whatever it is asked to.
+// A device that maps every range.
 class AnyMapper final : public DmaMapper {
  public:
   Status map(std::uintptr_t, std::size_t) override { return {}; }
@@ -75,10 +75,10 @@ class PortLinkTest : public testing::Test {
     return rte_eth_dev_get_port_by_name(kDevice, &id) == 0;
   }
 
-  // What the NIC would read of the only frame that was sent.
+  // Bytes that the NIC would read of the only frame sent.
   struct Read {
     std::vector<std::byte> bytes;
-    std::vector<const void*> user_memory;  // Where it would be read in place.
+    std::vector<const void*> user_memory;  // Addresses that it would read in place.
   };
   static Read read_as_device() {
     Read out;
@@ -98,8 +98,8 @@ class PortLinkTest : public testing::Test {
   AnyMapper mapper_;
   DmaMap memory_{mapper_, "vfio"};
   std::shared_ptr<OpenPort> open_;
-  std::unique_ptr<PortLink> link_;                 // Of the first queue.
-  std::vector<std::unique_ptr<PortLink>> others_;  // Of the others.
+  std::unique_ptr<PortLink> link_;                 // For the first queue.
+  std::vector<std::unique_ptr<PortLink>> others_;  // For the other queues.
 };
 
 }  // namespace ztcp::link

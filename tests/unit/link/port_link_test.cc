@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a link does for NICs that memif never needs: memory mapped for DMA, and being taken out or
-// reset.
-// Over DPDK's ring driver, whose port gets back what it sends: the very buffers that a NIC would
+// Functions of a link that NICs need but memif does not: memory mapped for DMA, and removal or
+// reset of the device.
+// Over DPDK's ring driver; its port receives the frames it sends: the very buffers that a NIC would
 // have read.
 #include "transport/link/port_link.h"
 
@@ -22,12 +22,12 @@
 #include "tests/unit/link/peer.h"
 #include "tests/unit/link/port_fixture.h"
 
-// What DPDK's drivers call.
+// Functions that DPDK's drivers call.
 extern "C" {
 rte_eth_dev* rte_eth_dev_allocated(const char* name);
 int rte_eth_dev_callback_process(rte_eth_dev* device, rte_eth_event_type event, void* parameter);
 
-// The linker gives the link this one (meson.build).
+// The linker redirects the link's calls here (meson.build).
 int __real_rte_eth_dev_adjust_nb_rx_tx_desc(std::uint16_t port, std::uint16_t* rx,
                                             std::uint16_t* tx);
 int __wrap_rte_eth_dev_adjust_nb_rx_tx_desc(std::uint16_t port, std::uint16_t* rx,
@@ -37,7 +37,7 @@ int __wrap_rte_eth_dev_adjust_nb_rx_tx_desc(std::uint16_t port, std::uint16_t* r
 namespace ztcp::link {
 namespace {
 
-// Non-zero: the only size of rings that the driver has.
+// Non-zero: the only ring size that the driver supports.
 std::uint16_t g_only_ring_size = 0;
 
 using test::flatten;
@@ -58,8 +58,9 @@ TEST_F(PortLinkTest, SendsMappedMemoryInPlace) {
   link_->unmap_memory(key);
 }
 
-// A frame that needs a second buffer for its last bytes costs two of each, in the NIC and here.
-TEST_F(PortLinkTest, AFrameFitsWhatNicsUseOfABuffer) {
+// A frame that needs a second buffer for its last bytes costs two buffers each, in the NIC and
+// here.
+TEST_F(PortLinkTest, AFrameFitsTheUsablePartOfABuffer) {
   constexpr std::array<std::uint16_t, 5> kMtus = {1500, 2030, 4000, 8896, 9000};
   for (const std::uint16_t mtu : kMtus) {
     link_.reset();
@@ -70,18 +71,18 @@ TEST_F(PortLinkTest, AFrameFitsWhatNicsUseOfABuffer) {
     const unsigned room = rte_pktmbuf_data_room_size(port->pools().rx) - RTE_PKTMBUF_HEADROOM;
     EXPECT_GE(room / 1024 * 1024, mtu + 18U) << "ixgbe";
     EXPECT_GE(room / 128 * 128, mtu + 18U) << "i40e";
-    EXPECT_GE(room, mtu + 26U) << "what makes drivers choose to scatter";
+    EXPECT_GE(room, mtu + 26U) << "with less room drivers choose to scatter";
   }
 }
 
-// Above vfio's limit of ranges registering goes on to succeed and sending to work.
-TEST_F(PortLinkTest, CopiesWhatNoLongerFitsTheDevicesMap) {
+// Above vfio's limit of ranges, registering still succeeds and sending still works.
+TEST_F(PortLinkTest, CopiesMemoryThatNoLongerFitsTheDevicesMap) {
   constexpr std::size_t kRegistrations = 1000;
   const std::vector<std::byte> user(2 * kRegistrations * DmaMap::kPageBytes);
   const ztcp::test::LogCapture log;
   std::vector<std::uint32_t> keys;
   std::size_t mapped = 0;
-  for (std::size_t i = 0; i < kRegistrations; ++i) {  // Every other page, so that none join.
+  for (std::size_t i = 0; i < kRegistrations; ++i) {  // Every other page, so that none are joined.
     keys.push_back(link_->map_memory(user.data() + 2 * i * DmaMap::kPageBytes, 1));
     mapped += keys.back() != kUnmapped ? 1U : 0U;
   }
@@ -94,7 +95,7 @@ TEST_F(PortLinkTest, CopiesWhatNoLongerFitsTheDevicesMap) {
 
   SentFrame sent(2, 1400, 3, keys.back());
   ASSERT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
-  sent.scribble();  // Its owner may: it was copied.
+  sent.scribble();  // Its owner may do so: it was copied.
   const Read read = read_as_device();
   EXPECT_EQ(read.bytes, sent.bytes());
   EXPECT_TRUE(read.user_memory.empty());
@@ -103,13 +104,13 @@ TEST_F(PortLinkTest, CopiesWhatNoLongerFitsTheDevicesMap) {
   EXPECT_EQ(memory_.ranges(), 0U);
 }
 
-// A connection failed, its memory goes back to its owner, and the ring stands still.
-TEST_F(PortLinkTest, KeepsMappedWhatTheRingMayStillName) {
+// A connection failed, its memory returns to its owner, and the ring stands still.
+TEST_F(PortLinkTest, KeepsMemoryMappedThatTheRingMayStillReferTo) {
   std::vector<std::byte> user(2 * DmaMap::kPageBytes);
   const std::uint32_t key = link_->map_memory(user.data(), user.size());
   SentFrame sent(1, 1000, 1, key);
   ASSERT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
-  // Taken out of the ring, and given back by the driver only at the end, as many do.
+  // Taken out of the ring, and freed by the driver only at the end, as many drivers do.
   std::uint16_t id = 0;
   ASSERT_EQ(rte_eth_dev_get_port_by_name(kDevice, &id), 0);
   rte_mbuf* in_ring = nullptr;
@@ -119,7 +120,7 @@ TEST_F(PortLinkTest, KeepsMappedWhatTheRingMayStillName) {
   link_->unmap_memory(key);
   EXPECT_EQ(memory_.ranges(), 1U);
   EXPECT_EQ(link_->map_memory(user.data(), 100), kUnmapped) << "it may be other memory by now";
-  // What looks after the port passes by, ten times a second.
+  // look_after_port() runs ten times a second.
   std::array<RxFrame, 8> none;
   const auto look = [&] {
     ASSERT_EQ(rte_eth_dev_set_link_down(id), 0);
@@ -136,7 +137,7 @@ TEST_F(PortLinkTest, KeepsMappedWhatTheRingMayStillName) {
   look();
   EXPECT_EQ(memory_.ranges(), 1U);
 
-  // Once the ring has gone round it is not in there.
+  // Once the ring has gone round, the frame is not in it.
   SentFrame other(2, 100, 0);
   for (std::uint32_t i = 0; i < config().tx_descriptors; ++i) {
     ASSERT_EQ(link_->transmit({&other.frame(), 1}), 1U);
@@ -151,7 +152,7 @@ TEST_F(PortLinkTest, KeepsMappedWhatTheRingMayStillName) {
   rte_pktmbuf_free(in_ring);
 }
 
-TEST_F(PortLinkTest, UnmapsAtOnceWhatNoBufferNames) {
+TEST_F(PortLinkTest, UnmapsMemoryAtOnceThatNoBufferRefersTo) {
   std::vector<std::byte> user(DmaMap::kPageBytes);
   const std::uint32_t key = link_->map_memory(user.data(), user.size());
   SentFrame sent(1, 1000, 1, key);
@@ -162,14 +163,14 @@ TEST_F(PortLinkTest, UnmapsAtOnceWhatNoBufferNames) {
   EXPECT_EQ(memory_.ranges(), 0U);
 }
 
-TEST_F(PortLinkTest, UnmapsTheRestWhenTheDeviceIsGivenBack) {
+TEST_F(PortLinkTest, UnmapsTheRestWhenTheDeviceIsReleased) {
   std::vector<std::byte> user(DmaMap::kPageBytes);
   const std::uint32_t key = link_->map_memory(user.data(), user.size());
   SentFrame sent(1, 1000, 1, key);
   ASSERT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
   std::uint16_t id = 0;
   ASSERT_EQ(rte_eth_dev_get_port_by_name(kDevice, &id), 0);
-  rte_mbuf* in_ring = nullptr;  // Never given back; it goes with its pool.
+  rte_mbuf* in_ring = nullptr;  // Never freed; it goes with its pool.
   ASSERT_EQ(rte_eth_rx_burst(id, 0, &in_ring, 1), 1);
   link_->note_abandoned_payload();
   link_->unmap_memory(key);
@@ -178,8 +179,8 @@ TEST_F(PortLinkTest, UnmapsTheRestWhenTheDeviceIsGivenBack) {
   EXPECT_EQ(memory_.ranges(), 0U);
 }
 
-// A driver may take a device and make no port of it, or one of another name.
-TEST_F(PortLinkTest, ADeviceWithoutAPortIsLetGo) {
+// A driver may accept a device but make no port of it, or one of another name.
+TEST_F(PortLinkTest, ADeviceWithoutAPortIsDetached) {
   PortConfig portless = config();
   portless.device = "net_ring7";
   portless.arguments = "nodeaction=another:0:CREATE";
@@ -191,8 +192,8 @@ TEST_F(PortLinkTest, ADeviceWithoutAPortIsLetGo) {
   EXPECT_TRUE(again) << again.error().where;
 }
 
-// vmxnet3 drops a chain for which its ring is nearly full, and calls it sent: the link must come to
-// its end before the ring does, and go on as soon as the device has read.
+// vmxnet3 drops a chain for which its ring is nearly full, and counts it as sent: the link must run
+// out of buffers before the ring is full, and continue once the device has read some.
 TEST_F(PortLinkTest, NeverMakesMoreBuffersThanTheRingHolds) {
   PortConfig config = this->config();
   config.drops_at_full_ring = true;
@@ -201,7 +202,7 @@ TEST_F(PortLinkTest, NeverMakesMoreBuffersThanTheRingHolds) {
   std::array<std::byte, 1200> user{};
   const std::uint32_t key = link_->map_memory(user.data(), user.size());
   SentFrame sent(4, 1200, 3, key);
-  std::vector<TxFrame> frames(40, sent.frame());  // Of four buffers each.
+  std::vector<TxFrame> frames(40, sent.frame());  // Four buffers each.
   const std::size_t taken = link_->transmit(frames);
   EXPECT_GT(taken, 8U);
   EXPECT_LT(taken * 4, 64U);
@@ -213,7 +214,7 @@ TEST_F(PortLinkTest, NeverMakesMoreBuffersThanTheRingHolds) {
   link_->unmap_memory(key);
 }
 
-// gve's rings are the host's choice. Frames that all fit a ring are given back by no driver.
+// The host chooses the size of gve's rings. Drivers don't free frames that all fit a ring.
 TEST_F(PortLinkTest, MakesMoreBuffersForRingsLargerThanAsked) {
   link_.reset();
   const PortConfig asked = config();
@@ -226,7 +227,7 @@ TEST_F(PortLinkTest, MakesMoreBuffersForRingsLargerThanAsked) {
   EXPECT_EQ(port->pools().rx->size, 255U + (4096 - 1024));
 }
 
-TEST_F(PortLinkTest, NamesTheRingsThatThereIsNoMemoryFor) {
+TEST_F(PortLinkTest, ReportsRingsThatItHasNoMemoryFor) {
   link_.reset();
   const ztcp::test::LogCapture log;
   g_only_ring_size = 32768;
@@ -242,7 +243,7 @@ TEST_F(PortLinkTest, NamesTheRingsThatThereIsNoMemoryFor) {
       << log.warned();
 }
 
-TEST_F(PortLinkTest, WithoutMemoryOnItsNodeItTakesWhatThereIs) {
+TEST_F(PortLinkTest, WithoutMemoryOnItsNodeItUsesAnother) {
   PortConfig config = this->config();
   config.numa_node = 5;
   const ztcp::test::LogCapture log;
@@ -260,8 +261,9 @@ TEST_F(PortLinkTest, WithoutMemoryOnItsNodeItTakesWhatThereIs) {
   EXPECT_EQ(read_as_device().bytes, sent.bytes());
 }
 
-// What is too long to be copied into as many buffers as the device takes would be dropped for ever.
-TEST(SuperSegmentRoom, IsWhatFitsTheBuffers) {
+// A super-segment too long to be copied into the device's maximum of buffers would always be
+// dropped.
+TEST(SuperSegmentRoom, IsTheSpaceOfTheBuffers) {
   EXPECT_EQ(super_segment_room(UINT16_MAX, 2048), UINT16_MAX - 120U);
   EXPECT_EQ(super_segment_room(24, 2048), 24U * 2048 - 120);  // vmxnet3
   EXPECT_EQ(super_segment_room(17, 2048), 17U * 2048 - 120);  // ena
@@ -269,8 +271,8 @@ TEST(SuperSegmentRoom, IsWhatFitsTheBuffers) {
   EXPECT_EQ(super_segment_room(1, 9152), 0U);
 }
 
-// Of a NIC's driver that may be a question to its firmware.
-TEST_F(PortLinkTest, AsksForTheCarrierOnlyNowAndThen) {
+// For a NIC this may be a request to its firmware.
+TEST_F(PortLinkTest, ReadsTheCarrierOnlyNowAndThen) {
   std::uint16_t id = 0;
   ASSERT_EQ(rte_eth_dev_get_port_by_name(kDevice, &id), 0);
   EXPECT_EQ(link_->state(), LinkState::kUp);
@@ -288,7 +290,7 @@ TEST_F(PortLinkTest, AsksForTheCarrierOnlyNowAndThen) {
   }));
 }
 
-TEST_F(PortLinkTest, LetsGoOfANicThatIsTakenOut) {
+TEST_F(PortLinkTest, ReleasesANicThatIsRemoved) {
   SentFrame sent(3, 128, 0);
   ASSERT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
   std::array<RxFrame, 1> held;
@@ -303,7 +305,7 @@ TEST_F(PortLinkTest, LetsGoOfANicThatIsTakenOut) {
     return !port_exists();  // The kernel waits for this.
   }));
 
-  // What remains of the link is harmless, and its frames are still there.
+  // The rest of the link is harmless, and its frames still exist.
   EXPECT_EQ(link_->state(), LinkState::kGone);
   EXPECT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
   EXPECT_EQ(link_->counters().tx_dropped, 1U);
@@ -318,8 +320,8 @@ TEST_F(PortLinkTest, LetsGoOfANicThatIsTakenOut) {
   EXPECT_EQ(read_as_device().bytes, sent.bytes());
 }
 
-// iavf and the like tell of a reset by the host, bnxt and hns3 of a firmware that did not recover.
-TEST_F(PortLinkTest, LetsGoOfANicThatWasReset) {
+// iavf and others report a reset by the host, bnxt and hns3 a firmware that did not recover.
+TEST_F(PortLinkTest, ReleasesANicThatWasReset) {
   for (const rte_eth_event_type event : {RTE_ETH_EVENT_INTR_RESET, RTE_ETH_EVENT_RECOVERY_FAILED}) {
     rte_eth_dev* const device = rte_eth_dev_allocated(kDevice);
     ASSERT_NE(device, nullptr);
@@ -338,7 +340,7 @@ TEST_F(PortLinkTest, LetsGoOfANicThatWasReset) {
     EXPECT_EQ(link_->transmit({&sent.frame(), 1}), 1U);
     EXPECT_EQ(link_->counters().tx_dropped, 1U);
 
-    // In a job started again, as it were. What the next device at that port number tells is its.
+    // As in a restarted job. Events of the next device at that port number are its own.
     SetUp();
     EXPECT_EQ(link_->state(), LinkState::kUp);
     ASSERT_EQ(link_->transmit({&sent.frame(), 1}), 1U);

@@ -16,7 +16,7 @@
 #include "tests/unit/link/port_fixture.h"
 #include "transport/link/port_link.h"
 
-// What DPDK's drivers call.
+// Functions that DPDK's drivers call.
 extern "C" {
 rte_eth_dev* rte_eth_dev_allocated(const char* name);
 int rte_eth_dev_callback_process(rte_eth_dev* device, rte_eth_event_type event, void* parameter);
@@ -29,7 +29,7 @@ using test::flatten;
 using test::SentFrame;
 using test::within_seconds;
 
-// The ring driver gives back on a queue what was sent on it.
+// The ring driver delivers frames on the queue they were sent on.
 class QueuesOfAPort : public PortLinkTest {
  protected:
   void SetUp() override {
@@ -41,7 +41,7 @@ class QueuesOfAPort : public PortLinkTest {
   PortLink& queue(std::size_t i) { return i == 0 ? *link_ : *others_[i - 1]; }
 };
 
-TEST_F(QueuesOfAPort, EachCarriesItsOwn) {
+TEST_F(QueuesOfAPort, EachCarriesItsOwnFrames) {
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(queue(i).capabilities().shard, i);
     EXPECT_EQ(queue(i).capabilities().shards, 3);
@@ -63,8 +63,8 @@ TEST_F(QueuesOfAPort, EachCarriesItsOwn) {
   }
 }
 
-// The kernel waits until nobody uses the device; whose queue is left still may.
-TEST_F(QueuesOfAPort, TheLastOneLetsGoOfALostNic) {
+// The kernel waits until the device is unused; a queue that has not left may still use it.
+TEST_F(QueuesOfAPort, TheLastOneReleasesALostNic) {
   std::array<std::byte, 4096> user{};
   const std::uint32_t key = queue(1).map_memory(user.data(), user.size());
   ASSERT_NE(key, kUnmapped);
@@ -78,7 +78,7 @@ TEST_F(QueuesOfAPort, TheLastOneLetsGoOfALostNic) {
   for (const std::size_t i : {0U, 1U}) {
     EXPECT_TRUE(within_seconds(30, [&] {
       look(i);
-      // Nothing is sent any more once it has seen that.
+      // Nothing is sent any more after it has detected that.
       return queue(i).transmit({&frame.frame(), 1}) == 1 && queue(i).counters().tx_dropped != 0;
     }));
   }
@@ -95,7 +95,7 @@ TEST_F(QueuesOfAPort, TheLastOneLetsGoOfALostNic) {
   }));
 }
 
-// A poller that ends does not take the port away from the others, nor memory from the device.
+// A poller that ends takes neither the port from the others nor memory from the device.
 TEST_F(QueuesOfAPort, ThePortEndsWithTheLast) {
   link_.reset();
   EXPECT_TRUE(port_exists());
@@ -108,7 +108,7 @@ TEST_F(QueuesOfAPort, ThePortEndsWithTheLast) {
   EXPECT_FALSE(port_exists());
 }
 
-TEST_F(QueuesOfAPort, MoreThanThereAreIsRefusedByName) {
+TEST_F(QueuesOfAPort, MoreThanTheDeviceHasIsRefusedByName) {
   close();
   const ztcp::test::LogCapture log;
   PortConfig config = this->config();
@@ -121,8 +121,8 @@ TEST_F(QueuesOfAPort, MoreThanThereAreIsRefusedByName) {
       << log.warned();
 }
 
-// A device that spreads nothing has one queue that is of use.
-TEST_F(QueuesOfAPort, FewerWillDoWhereNobodyAskedForANumber) {
+// A device that does not spread frames has one useful queue.
+TEST_F(QueuesOfAPort, FewerAreUsedWhereTheNumberIsAutomatic) {
   close();
   PortConfig config = this->config();
   config.queues = 4;

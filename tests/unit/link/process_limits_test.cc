@@ -26,18 +26,18 @@ bool advice_has(int kind, rlim_t value, const std::string& wanted) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-TEST(ProcessLimits, TooFewDescriptorsAreNamed) {
+TEST(ProcessLimits, TooFewDescriptorsAreReported) {
   EXPECT_TRUE(advice_has(RLIMIT_NOFILE, 12, "raise ulimit -n: this process may open 12 files"));
   EXPECT_TRUE(advice_has(RLIMIT_NOFILE, 3, "raise ulimit -n"));
   EXPECT_TRUE(advice_has(RLIMIT_NOFILE, 1024, ""));
 }
 
-TEST(ProcessLimits, FilesThatAreTooSmallForRingsAreNamed) {
+TEST(ProcessLimits, AFileSizeLimitBelowTheRingsIsReported) {
   EXPECT_TRUE(
       advice_has(RLIMIT_FSIZE, 1024, "raise ulimit -f: this process may write files of 1 "));
 }
 
-TEST(ProcessLimits, TooFewAddressesAreNamed) {
+TEST(ProcessLimits, AnAddressSpaceLimitIsReported) {
   EXPECT_TRUE(
       advice_has(RLIMIT_AS, rlim_t{4} << 30U, "lift ulimit -v: this process may have 4096"));
 }

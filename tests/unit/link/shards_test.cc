@@ -59,7 +59,7 @@ class Shards : public testing::Test {
   std::vector<std::unique_ptr<Link>> shards;
 };
 
-TEST_F(Shards, SayWhichTheyAre) {
+TEST_F(Shards, ReportTheirIndexAndNumber) {
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(shards[i]->capabilities().shard, i);
     EXPECT_EQ(shards[i]->capabilities().shards, 3);
@@ -68,7 +68,7 @@ TEST_F(Shards, SayWhichTheyAre) {
   }
 }
 
-TEST_F(Shards, AFrameComesByPointerAndGoesBackTheWayItCame) {
+TEST_F(Shards, AFrameIsHandedOverByPointerAndReturnsToItsQueue) {
   const auto bytes = arrive(0);
   RxFrame frame = receive_one(0);
   EXPECT_EQ(frame.port, 0);
@@ -87,7 +87,7 @@ TEST_F(Shards, AFrameComesByPointerAndGoesBackTheWayItCame) {
   EXPECT_TRUE(has_none(2));
 }
 
-TEST_F(Shards, AFrameMayGoRound) {
+TEST_F(Shards, AFrameMayBeHandedOnRepeatedly) {
   arrive(1);
   RxFrame frame = receive_one(1);
   hand(1, 2, frame);
@@ -99,7 +99,7 @@ TEST_F(Shards, AFrameMayGoRound) {
   EXPECT_TRUE(has_none(0) && has_none(1) && has_none(2));
 }
 
-// Every frame of the device's comes back to it, whoever had it, in whatever order.
+// Every frame of the device comes back to it, whichever shards held it and in any order.
 TEST_F(Shards, NoFrameIsLost) {
   for (std::uint32_t round = 0; round < 20; ++round) {
     std::array<RxFrame, 64> frames;
@@ -128,8 +128,8 @@ TEST_F(Shards, NoFrameIsLost) {
   EXPECT_EQ(shards[0]->counters().rx_mailbox_full, 0U);
 }
 
-// A shard that does not take its mail does not eat up another's memory.
-TEST_F(Shards, NoMoreIsHandedOverThanThereIsRoomFor) {
+// A shard that does not empty its mailbox does not use up another's memory.
+TEST_F(Shards, HandedOverFramesAreLimited) {
   const std::size_t most = kMostHandedOver < kFrames / 4 ? kMostHandedOver : kFrames / 4;
   for (std::uint32_t i = 0; i < most + 10; ++i) {
     arrive(0, i);
@@ -149,7 +149,7 @@ TEST_F(Shards, NoMoreIsHandedOverThanThereIsRoomFor) {
   EXPECT_EQ(receive_one(1).port, 0);
 }
 
-// Whoever ends first takes nothing away from the others.
+// The shard that ends first takes nothing from the others.
 TEST_F(Shards, TheQueuesEndTogether) {
   const auto bytes = arrive(0);
   RxFrame frame = receive_one(0);
@@ -160,7 +160,7 @@ TEST_F(Shards, TheQueuesEndTogether) {
   release(1, handed);
 }
 
-// Three threads hand each other whatever comes.
+// Three threads hand each other every frame.
 TEST_F(Shards, ThreadsHandEachOtherFrames) {
   constexpr std::uint32_t kEach = 20'000;
   std::atomic<std::uint32_t> received{0};

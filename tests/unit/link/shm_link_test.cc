@@ -55,7 +55,7 @@ class ShmLink : public testing::Test {
     EXPECT_TRUE(link);
     return link ? std::move(*link) : nullptr;
   }
-  // Time goes on by as much as all that is under way takes.
+  // Advances the time until all meetings are finished.
   void let_them_meet() {
     for (int i = 0; i < 6; ++i) {
       now_ += 1s;
@@ -73,7 +73,7 @@ class ShmLink : public testing::Test {
     ASSERT_TRUE(server_->is_up());
     ASSERT_TRUE(client_->is_up());
   }
-  // Sends a frame and compares what comes.
+  // Sends a frame and compares the received one.
   static void carry(Link& from, Link& to, SentFrame& sent) {
     ASSERT_EQ(from.transmit({&sent.frame(), 1}), 1U);
     const std::vector<std::byte> bytes = sent.bytes();
@@ -103,7 +103,7 @@ TEST_F(ShmLink, CarriesEverySizeBothWays) {
   EXPECT_TRUE(client_->capabilities().rx_checksum);
 }
 
-TEST_F(ShmLink, DropsWhatIsLargerThanTheMtu) {
+TEST_F(ShmLink, DropsFramesLargerThanTheMtu) {
   make_pair();
   SentFrame fits(1, 1514, 1);
   carry(*server_, *client_, fits);
@@ -114,7 +114,7 @@ TEST_F(ShmLink, DropsWhatIsLargerThanTheMtu) {
   EXPECT_EQ(client_->receive({&frame, 1}), 0U);
 }
 
-TEST_F(ShmLink, TakesNoMoreThanTheReceiverHasRoomFor) {
+TEST_F(ShmLink, TakesAsManyFramesAsTheReceiverHasRoomFor) {
   make_pair(1500, 64);
   SentFrame sent(1, 100, 1);
   const std::vector<TxFrame> burst(65, sent.frame());
@@ -126,7 +126,7 @@ TEST_F(ShmLink, TakesNoMoreThanTheReceiverHasRoomFor) {
   received[7].kept = true;
   client_->release(std::span(received).first(64));
   EXPECT_EQ(server_->transmit(burst), 63U);
-  EXPECT_EQ(flatten(received[7]), sent.bytes()) << "what is kept stays as it is";
+  EXPECT_EQ(flatten(received[7]), sent.bytes()) << "a kept frame does not change";
   received[7].kept = false;
   client_->release(std::span(received).subspan(7, 1));
   EXPECT_EQ(server_->transmit(burst), 1U);
@@ -153,7 +153,7 @@ TEST_F(ShmLink, AClientWaitsForItsServer) {
   carry(*client_, *server_, sent);
 }
 
-TEST_F(ShmLink, WhatAPeerSaidBeforeItEndedIsHeard) {
+TEST_F(ShmLink, FramesSentBeforeThePeersEndAreReceived) {
   make_pair();
   SentFrame last(3, 200, 1);
   ASSERT_EQ(client_->transmit({&last.frame(), 1}), 1U);
@@ -192,7 +192,7 @@ TEST_F(ShmLink, MeetsANewProcessAfterTheOld) {
   carry(*client_, *server_, another);
 }
 
-TEST_F(ShmLink, ThoseWhoDifferRefuseEachOther) {
+TEST_F(ShmLink, EndsWithDifferentConfigsRefuseEachOther) {
   ztcp::test::LogCapture log;
   server_ = open(config(true));
   client_ = open(config(false, 9000));
@@ -240,8 +240,9 @@ TEST_F(ShmLink, AnotherVersionIsRefusedByName) {
   EXPECT_EQ(answer[3], 1U) << "refused";
 }
 
-// Somebody who is no ztcp, and goes, or who never says a word, does not keep the peer out for ever.
-TEST_F(ShmLink, StrangersAtItsSocketAreNobody) {
+// A caller that is no ztcp and leaves, or that never sends anything, does not block the peer for
+// ever.
+TEST_F(ShmLink, StrangersAtItsSocketAreIgnored) {
   ztcp::test::LogCapture log;
   server_ = open(config(true));
   sockaddr_un address{};
@@ -287,7 +288,7 @@ TEST_F(ShmLink, AnotherUserIsNoPeer) {
   EXPECT_THAT(log.warned(), HasSubstr("user 65534"));
 }
 
-TEST_F(ShmLink, APeerThatTellsNonsenseIsLeft) {
+TEST_F(ShmLink, APeerThatBreaksTheProtocolIsDropped) {
   ztcp::test::LogCapture log;
   server_ = open(config(true));
   ShmMeetingConfig terms;
@@ -323,7 +324,7 @@ TEST_F(ShmLink, APeerThatTellsNonsenseIsLeft) {
   EXPECT_FALSE(server_->is_up());
   EXPECT_THAT(log.warned(), HasSubstr("not sent"));
 
-  // It comes back at once, and does the same: that is no news.
+  // It comes back at once, and does the same: that is not logged again.
   const std::size_t said = log.warnings().size();
   for (int again = 0; again < 3; ++again) {
     meet();
@@ -335,7 +336,7 @@ TEST_F(ShmLink, APeerThatTellsNonsenseIsLeft) {
   EXPECT_EQ(log.warnings().size(), said);
 }
 
-// Memory that its maker could still cut short would kill who reads it.
+// Memory that its maker could still truncate would kill its reader.
 TEST_F(ShmLink, MapsSealedMemoryOfTheRightSizeOnly) {
   const ShmShape shape{64, 2048};
   Fd fd;
@@ -350,7 +351,7 @@ TEST_F(ShmLink, MapsSealedMemoryOfTheRightSizeOnly) {
   EXPECT_FALSE(ShmRegion::map(shape, unsealed));
 }
 
-TEST_F(ShmLink, LeavesItsNameAsItFoundIt) {
+TEST_F(ShmLink, LeavesAnotherFileOfItsNameAlone) {
   const std::string path = config(true).socket_path;
   { const auto server = open(config(true)); }
   EXPECT_FALSE(std::filesystem::exists(path));
@@ -366,7 +367,8 @@ TEST_F(ShmLink, LeavesItsNameAsItFoundIt) {
   EXPECT_EQ(open_shm(far).error().code, Errc::kBadConfig);
 }
 
-// Each peer's frames are its own, so that a flow in which one was lost still keeps what follows.
+// Each peer's frames are counted separately, so that a flow that lost one still keeps those after
+// it.
 TEST_F(ShmLink, AMeshOfManyPeersKeepsFramesToo) {
   std::vector<ShmPeer> peers;
   for (std::uint8_t i = 0; i < 15; ++i)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Memory that ends while two ends of shared memory meet: the link is down and tries again.
+// Memory runs out while two ends of shared memory meet: the link is down and tries again.
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -55,7 +55,7 @@ class ShmMemoryShortage : public testing::Test {
   TimePoint now_{};
 };
 
-TEST_F(ShmMemoryShortage, EndsNoMeetingHalfWay) {
+TEST_F(ShmMemoryShortage, DoesNotInterruptAMeetingHalfWay) {
   for (const bool server_has_none : {true, false}) {
     std::size_t failures = 0;
     for (std::size_t nth = 1;; ++nth) {

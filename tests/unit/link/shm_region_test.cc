@@ -14,7 +14,7 @@ namespace {
 
 constexpr ShmShape kShape{.slot_count = 64, .slot_bytes = 2048};
 
-// Dies with the number of what is wrong.
+// Exits with the number of the failed check.
 [[noreturn]] void make_beyond_the_limit() {
   const rlimit small{4096, RLIM_INFINITY};
   if (::setrlimit(RLIMIT_FSIZE, &small) != 0) std::_Exit(1);
@@ -28,8 +28,8 @@ constexpr ShmShape kShape{.slot_count = 64, .slot_bytes = 2048};
   std::_Exit(sigismember(&set, SIGXFSZ) == 0 ? 0 : 4);
 }
 
-// `ulimit -f`: the kernel's SIGXFSZ would end the process, in whichever thread it was.
-TEST(ShmRegion, ALimitOfFileSizesIsAnErrorOfTheLinkAlone) {
+// `ulimit -f`: the kernel's SIGXFSZ would end the process, on any thread.
+TEST(ShmRegion, AFileSizeLimitFailsTheLinkAlone) {
   EXPECT_EXIT(make_beyond_the_limit(), testing::ExitedWithCode(0), "");
   Fd fd;
   EXPECT_TRUE(ShmRegion::make(kShape, fd));

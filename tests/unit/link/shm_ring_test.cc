@@ -36,7 +36,7 @@ class ShmRing : public testing::Test {
   ShmReceiver receiver_{place_};
 };
 
-TEST_F(ShmRing, UsesTheSlotAgainThatCameBackLast) {
+TEST_F(ShmRing, ReusesTheSlotThatCameBackLast) {
   for (std::uint32_t i = 0; i < 100; ++i) {
     ASSERT_TRUE(sender_.collect());
     send(i);
@@ -73,7 +73,7 @@ TEST_F(ShmRing, TakesSlotsBackInAnyOrder) {
   }
 }
 
-TEST_F(ShmRing, BelievesNoNoteThatCannotBe) {
+TEST_F(ShmRing, RejectsImpossibleNotes) {
   const auto outcome_of = [&](const ShmNote& first, std::uint32_t sent) {
     auto way = std::make_unique<ShmWay>();
     ShmReceiver receiver({way.get(), slots_.data(), kSlots, kSlotBytes});
@@ -99,7 +99,7 @@ TEST_F(ShmRing, ASlotIsHeldOnce) {
   EXPECT_EQ(receiver_.take(note), ShmReceiver::Outcome::kBroken);
 }
 
-TEST_F(ShmRing, BelievesNoReturnThatCannotBe) {
+TEST_F(ShmRing, RejectsImpossibleReturns) {
   way_->returned = 1;
   EXPECT_FALSE(sender_.collect()) << "nothing was sent";
   ShmSender other(place_);
@@ -118,7 +118,7 @@ TEST_F(ShmRing, BelievesNoReturnThatCannotBe) {
   EXPECT_FALSE(third.collect()) << "twice the same";
 }
 
-// What ThreadSanitizer looks at: a slot belongs to one thread at a time.
+// For ThreadSanitizer: a slot belongs to one thread at a time.
 TEST_F(ShmRing, CarriesEverythingBetweenTwoThreads) {
   constexpr std::uint32_t kFrames = 20000;
   std::thread reader([this] {
@@ -130,7 +130,7 @@ TEST_F(ShmRing, CarriesEverythingBetweenTwoThreads) {
         continue;
       }
       ASSERT_EQ(read(note), i++);
-      // Three stay a while, and go back in another order.
+      // Three are kept for a while, and returned in another order.
       kept.push_back(note);
       if (kept.size() < 4) continue;
       receiver_.give_back(kept[1].slot);

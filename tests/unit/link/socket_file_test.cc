@@ -33,7 +33,7 @@ sockaddr_un address_of(const std::string& path) {
   return address;
 }
 
-// A socket of `type` bound to `path`; its file stays when the descriptor goes.
+// A socket of `type` bound to `path`; its file stays when the descriptor is closed.
 Fd bound_socket(const std::string& path, int type = SOCK_SEQPACKET) {
   Fd fd(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
   const sockaddr_un address = address_of(path);
@@ -56,18 +56,18 @@ class SocketFile : public testing::Test {
   ztcp::test::LogCapture log_;
 };
 
-TEST_F(SocketFile, NothingIsInTheWay) {
+TEST_F(SocketFile, AFreePathIsAccepted) {
   EXPECT_TRUE(make_way_for_server(path_));
   EXPECT_TRUE(log_.warned().empty());
 }
 
-TEST_F(SocketFile, WhatAKilledServerLeftIsRemoved) {
+TEST_F(SocketFile, TheSocketOfAKilledServerIsRemoved) {
   bound_socket(path_);
   EXPECT_TRUE(make_way_for_server(path_));
   EXPECT_FALSE(fs::exists(path_));
 }
 
-TEST_F(SocketFile, AServedOneStays) {
+TEST_F(SocketFile, ASocketInUseStays) {
   const Fd server = bound_socket(path_);
   ASSERT_EQ(::listen(server.get(), 1), 0);
   const auto refused = make_way_for_server(path_);
@@ -77,8 +77,8 @@ TEST_F(SocketFile, AServedOneStays) {
   EXPECT_THAT(log_.warned(), HasSubstr("is served by another process"));
 }
 
-// The kernel lets a connect() wait for room in the backlog.
-TEST_F(SocketFile, AServerThatAcceptsNobodyHoldsNobodyUp) {
+// The kernel makes a connect() wait for room in the backlog.
+TEST_F(SocketFile, AServerWithAFullBacklogDoesNotBlock) {
   const Fd server = bound_socket(path_);
   ASSERT_EQ(::listen(server.get(), 0), 0);
   const Fd guest(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
@@ -91,7 +91,7 @@ TEST_F(SocketFile, AServerThatAcceptsNobodyHoldsNobodyUp) {
   EXPECT_TRUE(fs::is_socket(path_));
 }
 
-TEST_F(SocketFile, AServedOneOfAnotherKindStays) {
+TEST_F(SocketFile, ASocketInUseOfAnotherTypeStays) {
   for (const int type : {SOCK_STREAM, SOCK_DGRAM}) {
     const Fd server = bound_socket(path_, type);
     EXPECT_FALSE(make_way_for_server(path_));
@@ -115,8 +115,8 @@ TEST_F(SocketFile, AMissingFolderIsNamed) {
   EXPECT_THAT(log_.warned(), HasSubstr("folder " + folder_ + "/missing: No such file"));
 }
 
-// Two servers that start at once: the second must not take the first one's socket, which does not
-// listen yet, for one that nobody serves.
+// Two servers start at once: the second must not take the first one's socket, which does not listen
+// yet, for one without a server.
 TEST_F(SocketFile, TheFolderIsLockedWhileAServerStarts) {
   const auto starting = make_way_for_server(path_);
   ASSERT_TRUE(starting);
@@ -124,7 +124,7 @@ TEST_F(SocketFile, TheFolderIsLockedWhileAServerStarts) {
   EXPECT_NE(::flock(other.get(), LOCK_EX | LOCK_NB), 0);
 }
 
-TEST_F(SocketFile, ALockThatIsHeldForEverIsPassedBy) {
+TEST_F(SocketFile, ALockThatIsHeldForEverIsIgnored) {
   const Fd other(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   ASSERT_EQ(::flock(other.get(), LOCK_EX), 0);
   alarm(30);
@@ -132,9 +132,9 @@ TEST_F(SocketFile, ALockThatIsHeldForEverIsPassedBy) {
   alarm(0);
 }
 
-// Who owns the folder swaps it for a link to one of the system's, again and again: what has the
-// socket's name there must outlast it.
-TEST_F(SocketFile, NoSwapOfFoldersLeadsItElsewhere) {
+// The folder's owner replaces it by a link to a system folder, again and again: a file with the
+// socket's name there must survive.
+TEST_F(SocketFile, ReplacingTheFolderByALinkDoesNotRedirectIt) {
   const std::string system = folder_ + "/system";
   const std::string own = folder_ + "/own";
   const std::string way = folder_ + "/way";
@@ -161,7 +161,7 @@ TEST_F(SocketFile, NoSwapOfFoldersLeadsItElsewhere) {
   EXPECT_GT(removed, 0);
 }
 
-// What a typing error may name.
+// Files that a mistyped path may name.
 struct PlacedFile {
   const char* name;
   void (*place)(const std::string& path, const std::string& own);
@@ -210,8 +210,8 @@ INSTANTIATE_TEST_SUITE_P(
                                 const std::string&) { fs::create_directory(path); }}),
     [](const auto& row) { return row.param.name; });
 
-// The driver removes by name what it has bound.
-TEST_F(SocketFile, OnlyWhatWasBoundIsRemoved) {
+// The driver removes by name.
+TEST_F(SocketFile, OnlyBoundSocketsAreRemoved) {
   const auto bind_one = [this] {
     Fd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     const sockaddr_un address = address_of(path_);
@@ -223,7 +223,7 @@ TEST_F(SocketFile, OnlyWhatWasBoundIsRemoved) {
   bind_one();
   EXPECT_EQ(remove_socket_file(path_.c_str()), 0);
   EXPECT_FALSE(fs::exists(path_));
-  // Another server's, by now.
+  // Another server's by now.
   bind_one();
   fs::rename(path_, path_ + ".old");
   bound_socket(path_);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A tap interface in a network namespace that this test makes for itself; the kernel's side is
-// read and written through a packet socket, and asked for RSTs by way of TCP.
+// A tap interface in a network namespace that this test makes for itself; the kernel's side is read
+// and written through a packet socket, and answers TCP segments with RST.
 #include "transport/link/tap_link.h"
 
 #include <arpa/inet.h>
@@ -86,7 +86,7 @@ class Tap : public testing::Test {
     ASSERT_EQ(ioctl(control.get(), SIOCSIFNETMASK, &request), 0);
     request.ifr_flags = IFF_UP | IFF_RUNNING;
     ASSERT_EQ(ioctl(control.get(), SIOCSIFFLAGS, &request), 0);
-    // Our side answers no ARP here: the kernel is told.
+    // Our side answers no ARP here, so the kernel gets a static entry.
     arpreq neighbour{};
     auto& peer = reinterpret_cast<sockaddr_in&>(neighbour.arp_pa);
     peer.sin_family = AF_INET;
@@ -107,7 +107,7 @@ class Tap : public testing::Test {
     return mac;
   }
 
-  // The next frame the kernel sends us that `wanted` accepts; the kernel sends others unasked
+  // The next frame from the kernel that `wanted` accepts; the kernel also sends unsolicited ones
   // (neighbour discovery). Bounded.
   template <class Wanted>
   std::vector<std::byte> receive_if(const Wanted& wanted, bool* checksum_good = nullptr) {
@@ -123,7 +123,7 @@ class Tap : public testing::Test {
     return found ? bytes : std::vector<std::byte>{};
   }
 
-  // A TCP segment from our address to a port nobody listens on. Returns what the kernel answers.
+  // Sends a TCP segment from our address to a port without a listener. Returns the kernel's answer.
   std::vector<std::byte> provoke_reset(std::size_t payload_bytes, std::uint16_t segment_size,
                                        bool* checksum_good);
 
@@ -218,10 +218,10 @@ void expect_reset_after(const std::vector<std::byte>& bytes, std::size_t payload
   EXPECT_EQ(ntohl(tcp.ack_seq), kSequence + payload_bytes);
 }
 
-TEST_F(Tap, FinishesChecksumsOfWhatItTransmits) {
+TEST_F(Tap, FinishesChecksumsOfTransmittedFrames) {
   open(1500);
   bool checksum_good = false;
-  // The kernel answers only to a segment whose IP and TCP sums are right.
+  // The kernel answers only a segment with correct IP and TCP checksums.
   expect_reset_after(provoke_reset(1001, 0, &checksum_good), 1001);
 }
 
@@ -250,7 +250,7 @@ TEST_F(Tap, ExhaustedFramesAreCountedAndComeBack) {
   const SentFrame sent(1, 100, 1);
   for (int i = 0; i < 100; ++i) ASSERT_EQ(send(packet_.get(), sent.bytes().data(), 100, 0), 100);
   std::array<RxFrame, 100> received;
-  // All but what a super-segment, which may come next, would take.
+  // All but the space of a super-segment, which may come next.
   const std::size_t count = link_->receive(received);
   EXPECT_GE(count, 64U - 18);
   EXPECT_LT(count, 64U);
@@ -272,7 +272,7 @@ TEST_F(Tap, ReceivesWithAllKept) {
       }
 }
 
-// A window of 4 MiB of whatever size, twice: one connection is given half.
+// A window of 4 MiB in frames of any size, twice: one connection gets half.
 TEST_F(Tap, KeepsAWindowOfSmallFrames) {
   for (const std::uint16_t mtu : {std::uint16_t{1500}, std::uint16_t{9000}, std::uint16_t{60000}}) {
     open(mtu, true, 0);
@@ -290,7 +290,7 @@ TEST_F(Tap, KeepsAWindowOfSmallFrames) {
 
 TEST_F(Tap, TakesSuperSegmentsInPieces) {
   open(1500);
-  // As the kernel's TCP hands it over, by a packet socket that says the same of it.
+  // Sent like the kernel's TCP would, by a packet socket with the same offload header.
   const Fd socket(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
   const int on = 1;
   ASSERT_EQ(setsockopt(socket.get(), SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)), 0);
@@ -313,7 +313,8 @@ TEST_F(Tap, TakesSuperSegmentsInPieces) {
     tcphdr tcp{};
     tcp.doff = 5;
     std::memcpy(sent.data() + 34, &tcp, sizeof(tcp));
-    // Sum to be filled from byte 34 into 16 behind it; TCP over IPv4 in segments of 1460.
+    // Checksum to be filled from byte 34 into the field 16 bytes after it; TCP over IPv4 in
+    // segments of 1460.
     const std::array<std::uint8_t, 10> offload{1, 1, 54, 0, 1460 & 0xff, 1460 >> 8, 34, 0, 16, 0};
     std::vector<std::byte> frame(offload.size());
     std::memcpy(frame.data(), offload.data(), offload.size());
@@ -357,7 +358,7 @@ TEST_F(Tap, RefusesAnInterfaceThatAnotherHas) {
   EXPECT_EQ(second.error().code, Errc::kBusy);
 }
 
-TEST_F(Tap, RefusesANameThatIsNone) {
+TEST_F(Tap, RefusesAnInvalidName) {
   TapConfig config;
   config.interface = "a-name-of-more-than-15-letters";
   EXPECT_EQ(open_tap(config).error().code, Errc::kBadConfig);

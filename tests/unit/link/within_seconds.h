@@ -7,7 +7,7 @@
 
 namespace ztcp::link::test {
 
-// Bounds every wait for the kernel, another thread or process; never a matter of passing by luck.
+// Limits a wait for the kernel, another thread or process; a test never depends on its duration.
 template <class Condition>
 bool within_seconds(int seconds, Condition condition) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
