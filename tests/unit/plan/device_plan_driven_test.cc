@@ -44,7 +44,7 @@ DeviceFacts on_auto(std::size_t nics, std::uint32_t speed_mbps = 100'000,
   return facts_of(fabric, 0);
 }
 
-// CPUs of node 1 are these.
+// CPUs of node 1.
 config::CpuShare with_node(config::CpuShare share, std::vector<std::uint32_t> near_nic) {
   share.nodes[1] = std::move(near_nic);
   return share;
@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(
         ModeCase{"one_rank_too_few", cpus(9, 96, 0, {1, "test"}), pci(8), false, 50us}),
     [](const auto& row) { return row.param.name; });
 
-TEST(DrivenNic, SaysWhyItsModeIs) {
+TEST(DrivenNic, ModeReasonNamesCpusAndThreads) {
   EXPECT_EQ(plan_device(pci(2, 4), cpus(16, 16), {}).mode_reason,
             "8 CPUs for each of 2 NICs, 6 wanted");
   EXPECT_EQ(plan_device(pci(1), cpus(2, 2), {}).mode_reason, "2 CPUs, 3 wanted");
@@ -113,7 +113,7 @@ TEST(DrivenNic, LanesArePinnedNearTheNicInsideTheMask) {
   EXPECT_EQ(plan_device(pci(2), share, {}).lanes[0].cpu, -1) << "its node is unknown";
 }
 
-TEST(DrivenNic, NamedCpusWin) {
+TEST(DrivenNic, CpusOfTheConfigArePreferred) {
   config::Poller settings;
   settings.mode = config::PollerMode::kDedicated;
   settings.cpus = {7, 9, 200};
@@ -162,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(
         HelpersCase{"quota", -1, cpus(64, 64, 8), pci(2), 1, "1 CPU to spare for this NIC"}),
     [](const auto& row) { return row.param.name; });
 
-TEST(Helpers, AreSharedOutAmongLanes) {
+TEST(Helpers, AreDividedAmongLanes) {
   config::Poller settings;
   settings.workers = 4;
   const DevicePlan plan = plan_device(embedded(2, 3), cpus(32, 32), settings);
@@ -199,14 +199,14 @@ TEST(DrivenNic, AutoLanesFollowSpeedAndCpus) {
   EXPECT_EQ(lanes(on_auto(1), cpus(0, 0)), 1U);
 }
 
-TEST(DrivenNic, AutoLanesSayWhy) {
+TEST(DrivenNic, AutoLanesGiveTheirReason) {
   EXPECT_EQ(plan_device(on_auto(8), cpus(32, 32), {}).lanes_reason,
             "auto: 4 for 100000 Mb/s, and 4 CPUs for each of 8 NICs suffice for 2");
   EXPECT_EQ(plan_device(on_auto(1, 0), cpus(1, 8), {}).lanes_reason,
             "auto: 2 for an unknown speed, and 1 CPU suffices for 1");
 }
 
-TEST(DrivenNic, MoreToldLanesThanCpusAreSaid) {
+TEST(DrivenNic, MoreConfiguredLanesThanCpusGiveAWarning) {
   EXPECT_TRUE(plan_device(pci(1, 3), cpus(64, 64), {}).warning.empty());
   for (const std::size_t count : {1U, 2U}) {
     const DevicePlan plan = plan_device(pci(8, 4), cpus(count, 64), {});
@@ -219,7 +219,7 @@ TEST(DrivenNic, MoreToldLanesThanCpusAreSaid) {
   EXPECT_FALSE(plan_device(pci(1, 4), cpus(64, 64, 3), {}).warning.empty()) << "a quota";
 }
 
-TEST(DrivenNic, FewerQueuesThanPlannedAreSaidAndGetHelpers) {
+TEST(DrivenNic, FewerQueuesThanPlannedAreReportedAndGetHelpers) {
   DeviceFacts facts = on_auto(1);
   ASSERT_EQ(plan_device(facts, cpus(64, 64), {}).lanes.size(), 4U);
   facts.available_lanes = 1;
@@ -229,7 +229,7 @@ TEST(DrivenNic, FewerQueuesThanPlannedAreSaidAndGetHelpers) {
   EXPECT_TRUE(plan.lanes_reason.ends_with(", of which the NIC has 1")) << plan.lanes_reason;
 }
 
-TEST(DrivenNic, LinesTellItsPlan) {
+TEST(DrivenNic, TextsDescribeThePlan) {
   config::Poller settings;
   settings.mode = config::PollerMode::kDedicated;
   settings.cpus = {5, 6};
@@ -251,7 +251,7 @@ TEST(DrivenNic, LinesTellItsPlan) {
             "1 worker (as poller.workers says)");
 }
 
-TEST(MeshLanes, AreWhatCpusAreLeftFor) {
+TEST(MeshLanes, FollowTheSpareCpusOfEachProcess) {
   EXPECT_EQ(mesh_lanes(2, 2), 1U);
   EXPECT_EQ(mesh_lanes(8, 2), 2U);
   EXPECT_EQ(mesh_lanes(32, 2), 6U);

@@ -44,7 +44,7 @@ TEST_P(SocketsPlan, FitsTheCpus) {
   EXPECT_EQ(plan.helpers, GetParam().helpers);
   EXPECT_EQ(plan.flows, GetParam().flows);
   EXPECT_EQ(plan.lanes_reason, GetParam().reason);
-  EXPECT_EQ(plan.nccl_devices, GetParam().facts.nccl_devices) << "whatever the CPUs";
+  EXPECT_EQ(plan.nccl_devices, GetParam().facts.nccl_devices) << "for any CPUs";
 }
 
 const LocalRanks kTwo{2, "2 GPUs"};
@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"one_device_25G", cpus(64, 64), 1, "64 CPUs, 25 Gb/s", interface(1, 1, 25'000), 2, 4}),
     [](const auto& row) { return row.param.name; });
 
-TEST(ToldHelpers, AreAsToldWhereThereIsMoreThanOneCpu) {
+TEST(ConfiguredHelpers, ApplyWithMoreThanOneCpu) {
   config::Poller settings;
   settings.workers = 12;
   DevicePlan plan = plan_device(interface(8), cpus(4, 4), settings);

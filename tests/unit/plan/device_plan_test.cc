@@ -44,7 +44,7 @@ std::size_t lanes(const DeviceFacts& facts, const config::CpuShare& share) {
   return plan_device(facts, share, {}).lanes.size();
 }
 
-// No cliff: not at the mask that could just be each rank's own, and not anywhere else.
+// No drop: neither at the mask that could just be each rank's own, nor anywhere else.
 TEST(DevicePlan, MoreCpusNeverGiveFewerLanes) {
   for (const DeviceFacts& facts : all_kinds())
     for (const std::size_t ranks : {1U, 2U, 3U, 7U, 8U, 16U})
@@ -92,7 +92,7 @@ DeviceFacts one_interface() {
   return facts;
 }
 
-TEST(PlaceThreads, AsPlannedWhereTheMaskIsTheSame) {
+TEST(PlaceThreads, ThreadsRunAsPlannedUnderTheSameMask) {
   const DevicePlan plan = plan_device(one_interface(), cpus(16, 16), {});
   const Placement placement = place_threads(plan, plan.allowed);
   EXPECT_EQ(placement.lane_cpus, std::vector<Cpus>(12, plan.allowed));
@@ -101,7 +101,7 @@ TEST(PlaceThreads, AsPlannedWhereTheMaskIsTheSame) {
 }
 
 // As NCCL does, between its init and the first listen.
-TEST(PlaceThreads, ANarrowerMaskWithRoomForAllThreadsIsKeptToAndNotWorthALine) {
+TEST(PlaceThreads, ANarrowerMaskWithRoomForAllThreadsGivesNoWarning) {
   const DevicePlan plan = plan_device(one_interface(), cpus(128, 128, 0, {8, "8 GPUs"}), {});
   ASSERT_EQ(plan.lanes.size(), 12U);
   const Cpus socket = cpus(64, 64).allowed;
@@ -110,7 +110,7 @@ TEST(PlaceThreads, ANarrowerMaskWithRoomForAllThreadsIsKeptToAndNotWorthALine) {
   EXPECT_EQ(placement.warning, "");
 }
 
-TEST(PlaceThreads, TooNarrowAMaskIsSaidAndCountsStay) {
+TEST(PlaceThreads, ATooNarrowMaskGivesAWarningAndCountsStay) {
   const DevicePlan plan = plan_device(one_interface(), cpus(16, 16), {});
   const Placement placement = place_threads(plan, {0, 1});
   EXPECT_EQ(placement.lane_cpus, std::vector<Cpus>(12, Cpus{0, 1}));
@@ -125,7 +125,7 @@ TEST(PlaceThreads, AnotherMaskIsUsed) {
   EXPECT_EQ(place_threads(plan, {8, 9}).lane_cpus, (std::vector<Cpus>{{8, 9}}));
 }
 
-TEST(PlaceThreads, APinnedLaneWhoseCpuIsGoneRunsOnTheOthers) {
+TEST(PlaceThreads, APinnedLaneRunsOnTheOtherCpusIfItsOwnIsMissing) {
   config::Poller settings;
   settings.mode = config::PollerMode::kDedicated;
   settings.cpus = {2, 5};

@@ -2,8 +2,8 @@
 // Copyright the ztcp authors
 //
 // The plans of devices over a grid of machines, ranks, speeds, quotas and modes, as one text file
-// (tests/data/plans/plans.txt): a diff of it shows what a change of the rules changes. To write it
-// anew: ZTCP_UPDATE_GOLDEN=1 test-plan.
+// (tests/data/plans/plans.txt): its diff shows the effects of a changed rule. To write it anew:
+// ZTCP_UPDATE_GOLDEN=1 test-plan.
 #include <array>
 #include <cstdlib>
 #include <fstream>
@@ -19,7 +19,7 @@ namespace ztcp::plan {
 namespace {
 
 constexpr std::array<std::size_t, 12> kCpus = {1, 2, 3, 4, 7, 8, 15, 16, 32, 64, 124, 128};
-// CPUs of a machine on which the mask is that small; 0: the mask is the machine.
+// CPUs of a machine with a mask of that size; 0: the mask is the machine.
 constexpr std::array<std::size_t, 2> kMachines = {0, 124};
 
 std::string speed_text(std::uint32_t mbps) {
@@ -152,7 +152,7 @@ std::string all_plans() {
   return text;
 }
 
-TEST(GoldenPlans, AreThoseOfTheFile) {
+TEST(GoldenPlans, MatchTheStoredFile) {
   const std::string path = ZTCP_PLANS "/plans.txt";
   const std::string now = all_plans();
   // NOLINTNEXTLINE(concurrency-mt-unsafe)
@@ -160,7 +160,7 @@ TEST(GoldenPlans, AreThoseOfTheFile) {
   std::ostringstream stored;
   stored << std::ifstream(path).rdbuf();
   EXPECT_EQ(now, stored.str()) << "ZTCP_UPDATE_GOLDEN=1 writes " << path
-                               << "; git diff then shows what the rules change";
+                               << "; git diff then shows the effects of the rules";
 }
 
 }  // namespace

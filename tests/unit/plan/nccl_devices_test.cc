@@ -7,7 +7,7 @@
 namespace ztcp::plan {
 namespace {
 
-TEST(NcclDevices, ConfigDecides) {
+TEST(NcclDevices, TheConfigsNumberIsUsed) {
   EXPECT_EQ(nccl_devices({.told = 3, .tunes_channels = false, .interfaces = 1}), 3U);
   EXPECT_EQ(nccl_devices({.told = 1, .tunes_channels = true, .interfaces = 1}), 1U);
   EXPECT_EQ(nccl_devices({.told = 4}), 4U);
