@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How connections end, against a hand-driven peer: closed, half closed, aborted, and what comes
-// for one in TIME-WAIT (RFC 9293 sections 3.6 and 3.10.4 to 3.10.7).
+// How connections end, against a hand-driven peer: closed, half closed, aborted, and segments for a
+// connection in TIME-WAIT (RFC 9293 sections 3.6 and 3.10.4 to 3.10.7).
 #include <gtest/gtest.h>
 
 #include "tests/unit/tcp/harness.h"
@@ -10,7 +10,7 @@
 namespace ztcp::tcp::test {
 namespace {
 
-TEST(Close, WeFirst) {
+TEST(Close, OurSideEndsFirst) {
   Peer peer;
   peer.open();
   peer.write(100);
@@ -33,7 +33,7 @@ TEST(Close, WeFirst) {
   EXPECT_EQ(flags_of(peer.collect_one()), "R") << "forgotten";
 }
 
-TEST(Close, PeerFirst) {
+TEST(Close, PeersSideEndsFirst) {
   Peer peer;
   peer.open();
   peer.send({.flags = wire::kFin | wire::kAck,
@@ -52,7 +52,7 @@ TEST(Close, PeerFirst) {
   EXPECT_EQ(peer.stack.next_deadline(), kNever) << "LAST-ACK ends at once";
 }
 
-TEST(Close, BothAtOnce) {
+TEST(Close, BothSidesEndAtOnce) {
   Peer peer;
   peer.open();
   peer.user.stream->close();
@@ -94,7 +94,7 @@ TEST(Close, LostFinIsRepeated) {
   EXPECT_EQ(again.seq, fin.seq);
 }
 
-TEST(Close, PeerThatNeverEndsItsSideIsForgotten) {
+TEST(Close, PeerThatNeverClosesItsSideIsForgotten) {
   Peer peer;
   peer.open();
   peer.user.stream->close();
@@ -104,14 +104,14 @@ TEST(Close, PeerThatNeverEndsItsSideIsForgotten) {
   while (peer.fire()) {
     for (const Seg& seg : peer.collect()) {
       reset = reset || flags_of(seg) == "R.";
-      if (flags_of(seg) == ".") peer.ack(fin.seq + 1);  // Alive, says the keepalive.
+      if (flags_of(seg) == ".") peer.ack(fin.seq + 1);  // Alive, according to the keepalive.
     }
   }
   EXPECT_TRUE(reset);
   EXPECT_NEAR(in_ms(peer.now - at(0s)), in_ms(peer.config.tcp.user_timeout), 1000);
 }
 
-TEST(Close, AbortSaysSoAndForgets) {
+TEST(Close, AbortSendsAResetAndForgets) {
   Peer peer;
   peer.open();
   peer.write(100);
@@ -135,7 +135,7 @@ TEST(Close, AbortFromInsideADelivery) {
   EXPECT_TRUE(peer.held.empty()) << "held frames go back";
 }
 
-// SHLD-3: what nobody takes is not acknowledged; the peer learns that it was lost.
+// SHLD-3: data that nobody takes is not acknowledged; the peer learns that it was lost.
 TEST(Close, DataAfterCloseIsReset) {
   Peer peer;
   peer.open();
@@ -153,7 +153,7 @@ TEST(Close, DataAfterCloseIsReset) {
   EXPECT_EQ(peer.stack.connections(), 0U);
 }
 
-// But not before the peer has what was said before: a reset would overtake what got lost.
+// But not before the peer has our earlier data: a reset would overtake lost segments.
 TEST(Close, DataBeforeOurFinArrivedIsResetOnceItHas) {
   Peer peer;
   peer.open();
@@ -174,9 +174,9 @@ TEST(Close, DataBeforeOurFinArrivedIsResetOnceItHas) {
   EXPECT_EQ(reset.seq, peer.first() + 101);
 }
 
-// Both users left with last words under way, which neither stack acknowledges: waiting for that
-// would be for ever.
-TEST(Close, LastWordsThatCrossEndAtOnce) {
+// Both users closed with data in flight that neither stack acknowledges: waiting for that would
+// never end.
+TEST(Close, CrossingDataAfterCloseEndsAtOnce) {
   Peer peer;
   peer.open();
   peer.write(100);
@@ -190,7 +190,7 @@ TEST(Close, LastWordsThatCrossEndAtOnce) {
   EXPECT_EQ(peer.stack.unfinished(), 0U);
 }
 
-TEST(Close, LastWordsThatCrossEndAtTheFinBehindThem) {
+TEST(Close, CrossingDataAfterCloseEndsAtItsFin) {
   Peer peer;
   peer.open();
   peer.user.stream->close();
@@ -201,8 +201,8 @@ TEST(Close, LastWordsThatCrossEndAtTheFinBehindThem) {
   EXPECT_EQ(flags_of(peer.collect_one()), "R.");
 }
 
-// The peer's FIN waits behind more than its window holds.
-TEST(Close, LastWordsThatCrossEndAfterATimeout) {
+// The peer's FIN waits behind more data than its window allows.
+TEST(Close, CrossingDataAfterCloseEndsAfterATimeout) {
   Peer peer;
   peer.open();
   peer.user.stream->close();
@@ -217,7 +217,7 @@ TEST(Close, LastWordsThatCrossEndAfterATimeout) {
   EXPECT_LT(peer.now - begin, 1s);
 }
 
-// The user leaves from within a delivery: what stood behind is lost as well.
+// The user closes inside a delivery: the rest of that data is lost as well.
 TEST(Close, RestOfADeliveryIsReset) {
   Peer peer;
   peer.open();

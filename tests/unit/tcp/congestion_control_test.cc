@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The seam: a Stack with algorithms of the tests' own, which hear what happens and are obeyed.
+// The seam: a Stack with algorithms of the tests, which are told events and decide the window.
 #include "transport/tcp/congestion_control.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace ztcp::tcp::test {
 namespace {
 
-// RFC 5681, nothing more; writes down what it hears.
+// RFC 5681, nothing more; records its events.
 class Reno final : public CongestionControl {
  public:
   static inline std::string heard;
@@ -73,7 +73,7 @@ class Seam : public testing::Test {
     Reno::heard.clear();
     Reno::acks.clear();
     peer.open();
-    // The first ACK tells the round trip.
+    // The first ACK gives the round trip.
     peer.write(2 * kMss);
     EXPECT_EQ(peer.collect().size(), 2U);
     peer.advance(1ms);
@@ -85,7 +85,7 @@ class Seam : public testing::Test {
   Peer peer;
 };
 
-TEST_F(Seam, HearsOfAckedBytesTheRoundTripAndWhatWasTheLimit) {
+TEST_F(Seam, AlgorithmIsToldBytesRoundTripAndLimit) {
   peer.write(30 * kMss);
   ASSERT_EQ(peer.collect().size(), 10U);
   const TimePoint resumed = peer.now;
@@ -115,7 +115,7 @@ TEST_F(Seam, ALossHalvesRenosWindow) {
   EXPECT_EQ(peer.collect().size(), 5U);
 }
 
-TEST_F(Seam, ATimeoutThatWasNoneIsTakenBack) {
+TEST_F(Seam, ASpuriousTimeoutIsUndone) {
   peer.write(10 * kMss);
   ASSERT_EQ(peer.collect().size(), 10U);
   const std::uint32_t original = peer.last_ts;
@@ -133,11 +133,11 @@ TEST_F(Seam, ATimeoutThatWasNoneIsTakenBack) {
   EXPECT_EQ(peer.collect().size(), 2U) << "the window of 10 is back, and 8 are in flight";
 }
 
-TEST(CongestionControl, TheWindowIsTheAlgorithms) {
+TEST(CongestionControl, TheAlgorithmSetsTheWindow) {
   Peer peer(with(make_congestion_control<FixedWindow>));
   peer.open();
   peer.write(50 * kMss);
-  EXPECT_EQ(peer.collect().size(), 10U) << "RFC 6928's comes before its first word";
+  EXPECT_EQ(peer.collect().size(), 10U) << "RFC 6928's applies before its first answer";
   for (std::uint32_t acked = 10; acked < 22; acked += FixedWindow::kSegments) {
     peer.advance(1ms);
     peer.ack(peer.first() + acked * kMss);
@@ -145,7 +145,7 @@ TEST(CongestionControl, TheWindowIsTheAlgorithms) {
   }
 }
 
-TEST(CongestionControl, AStackMovesBytesByWhatItIsGiven) {
+TEST(CongestionControl, AStackMovesBytesWithEachAlgorithm) {
   for (const MakeCongestionControl make :
        {make_congestion_control<Reno>, make_congestion_control<FixedWindow>,
         make_congestion_control<Cubic>}) {

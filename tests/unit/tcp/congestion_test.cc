@@ -32,14 +32,14 @@ class CongestionTest : public testing::Test {
   std::uint32_t number = 0;
 };
 
-// RFC 6928, then RFC 5681 section 3.1: a segment more for each acknowledged.
+// RFC 6928, then RFC 5681 section 3.1: one segment more for each acknowledged one.
 TEST_F(CongestionTest, BeginsWithTenAndDoubles) {
   EXPECT_EQ(congestion.window_bytes(), 10 * kRoundMss);
   for (int i = 0; i < 10; ++i) ack(kRoundMss);
   EXPECT_EQ(congestion.window_bytes(), 20 * kRoundMss);
 }
 
-TEST_F(CongestionTest, DoesNotGrowWhileSomethingElseLimits) {
+TEST_F(CongestionTest, DoesNotGrowWhileTheWindowIsNotTheLimit) {
   ack(5 * kRoundMss, /*limited=*/false);
   EXPECT_EQ(congestion.window_bytes(), 10 * kRoundMss);
 }
@@ -62,8 +62,8 @@ TEST_F(CongestionTest, TimeoutsReduceOnce) {
   EXPECT_EQ(congestion.ssthresh_bytes(), 7 * kRoundMss);
 }
 
-// A timeout that was none gives back what recovery would have come to, and not what a real loss has
-// cost.
+// Undoing a spurious timeout restores the window at the end of recovery, but not the cost of a real
+// loss.
 TEST_F(CongestionTest, UndoOfATimeoutInRecoveryKeepsItsReduction) {
   congestion.enter_recovery(10 * kRoundMss);
   congestion.on_recovery_ack(kRoundMss, true, 2 * kRoundMss);
@@ -75,15 +75,15 @@ TEST_F(CongestionTest, UndoOfATimeoutInRecoveryKeepsItsReduction) {
   EXPECT_EQ(congestion.ssthresh_bytes(), 7 * kRoundMss);
 }
 
-TEST_F(CongestionTest, UndoRestoresWhatWas) {
+TEST_F(CongestionTest, UndoRestoresTheWindow) {
   congestion.on_timeout(true, SeqNum(0), 0);
   congestion.undo();
   EXPECT_EQ(congestion.window_bytes(), 10 * kRoundMss);
   EXPECT_TRUE(congestion.in_slow_start());
 }
 
-// Training computes between bursts: a burst that fills the window at once must not find it grown
-// by the time in between.
+// Training computes between bursts: a burst that fills the window at once must not find it grown by
+// the time in between.
 TEST_F(CongestionTest, PauseBetweenBurstsDoesNotCount) {
   congestion.enter_recovery(10 * kRoundMss);
   congestion.leave_recovery();
@@ -95,7 +95,7 @@ TEST_F(CongestionTest, PauseBetweenBurstsDoesNotCount) {
   EXPECT_LE(congestion.window_bytes(), before + kRoundMss / 5);
 }
 
-// Section 4.2: "only for the initial slow start". After a timeout ssthresh says where to end.
+// Section 4.2: "only for the initial slow start". After a timeout ssthresh limits slow start.
 TEST_F(CongestionTest, RoundTripsDoNotEndALaterSlowStart) {
   for (int i = 0; i < 90; ++i) ack(kRoundMss);
   congestion.on_timeout(true, SeqNum(number), 0);

@@ -42,7 +42,7 @@ TEST(Open, HandshakeIsAcknowledgedAndThePathProbed) {
   EXPECT_EQ(segs[0].ack, peer.peer_first());
   EXPECT_TRUE(segs[0].payload.empty());
   EXPECT_EQ(segs[1].payload.size(), 1448U) << "MSS less the timestamps";
-  EXPECT_EQ(segs[1].seq, peer.first() - 1448) << "all of it is old, so it is nobody's data";
+  EXPECT_EQ(segs[1].seq, peer.first() - 1448) << "all of it is old, so it carries no new data";
 }
 
 // Linux with tcp_dsack = 0: the answer to old bytes is the last ACK once more.
@@ -54,7 +54,7 @@ TEST(Open, APeerWithoutDsackAnswersTheProbeToo) {
   EXPECT_TRUE(peer.collect().empty()) << "no further probe";
 }
 
-TEST(Open, AnAnswerToASmallSegmentSaysNothingAboutThePath) {
+TEST(Open, AnAnswerToASmallSegmentDoesNotProveThePath) {
   Peer peer;
   peer.open(offer(), /*answer_probe=*/false);
   int answered = 0;
@@ -112,7 +112,7 @@ TEST(Open, WrongAckInAnswerToASynIsReset) {
   EXPECT_FALSE(peer.user.opened);
 }
 
-// Before ARP has answered there is nobody to send that to.
+// Before ARP has answered there is no address to send it to.
 TEST(Open, WrongAckBeforeTheSynHasLeftIsNotAnswered) {
   StackConfig config = test_config();
   config.ephemeral_port_first = config.ephemeral_port_last = 40000;
@@ -126,7 +126,7 @@ TEST(Open, WrongAckBeforeTheSynHasLeftIsNotAnswered) {
   EXPECT_EQ(stack.collect(at(0s), out), 0U);
 }
 
-TEST(Open, PeerWithoutOptionsIsTakenAsItIs) {
+TEST(Open, PeerWithoutOptionsIsAccepted) {
   Peer peer;
   peer.open({});
   peer.write(2000);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A path that takes smaller packets than it did when the connection was opened, without a word.
+// A path that silently carries smaller packets than it did when the connection was opened.
 #include <algorithm>
 #include <chrono>
 #include <vector>
@@ -40,7 +40,7 @@ class BlackHole : public testing::Test {
                           limit) &&
            !pair.client.failed;
   }
-  // The full size gets its chances before the owner is told.
+  // The full size is tried again before the owner is told.
   void confirm() {
     ASSERT_FALSE(pair.run_until([&] { return pair.client.failed.has_value(); }, 3s));
   }
@@ -88,7 +88,7 @@ TEST_F(BlackHole, StatisticsNameBothSizes) {
   });
 }
 
-TEST_F(BlackHole, LeavesTheFullSizeAloneWhereNothingAtAllArrives) {
+TEST_F(BlackHole, IsNotAssumedWhereNothingArrives) {
   path_mtu = 0;
   send();
   ASSERT_FALSE(pair.run_until([&] { return pair.client.failed.has_value(); }, 3s));
@@ -97,8 +97,8 @@ TEST_F(BlackHole, LeavesTheFullSizeAloneWhereNothingAtAllArrives) {
   ASSERT_TRUE(pair.run_until([&] { return pair.client.acked == 2 * kBytes; }, 3s));
 }
 
-// Data segments are lost by chance, time and again, and the small segments beside them are not.
-TEST_F(BlackHole, LossOfManyFullSegmentsIsNone) {
+// Data segments are lost at random, repeatedly, and the small segments beside them are not.
+TEST_F(BlackHole, IsNotAssumedAfterManyLostFullSegments) {
   const auto hole = pair.drop;
   int losses = 0;
   pair.drop = [&](const TxFrame& frame, bool from_left) {
@@ -110,9 +110,9 @@ TEST_F(BlackHole, LossOfManyFullSegmentsIsNone) {
   EXPECT_EQ(counters().path_mtu_cuts, 0U);
 }
 
-// Full queues lose large packets for a while and let small ones in: a cut for that is taken back
-// within a moment, and nobody is told of it.
-TEST_F(BlackHole, CutForAPassingReasonIsTakenBackSilently) {
+// Full queues lose large packets for a while and let small ones in: such a cut is undone within a
+// moment, and not reported.
+TEST_F(BlackHole, TemporaryCutIsUndoneSilently) {
   path_mtu = 1300;
   ASSERT_TRUE(send_and_wait(7s));
   EXPECT_EQ(mss(), 1280U - 52);
@@ -125,7 +125,7 @@ TEST_F(BlackHole, CutForAPassingReasonIsTakenBackSilently) {
   EXPECT_FALSE(pair.left.take_path_change());
 }
 
-TEST_F(BlackHole, FullSizeIsTriedAgainAfterAWhileAndTakenUp) {
+TEST_F(BlackHole, FullSizeIsTriedAgainAndUsed) {
   path_mtu = 1300;
   ASSERT_TRUE(send_and_wait(7s));
   confirm();
@@ -146,7 +146,7 @@ TEST_F(BlackHole, FullSizeIsTriedAgainAfterAWhileAndTakenUp) {
   EXPECT_LE(counters().tx_segments - segments, kBytes / 1448 + 5) << "full segments again";
 }
 
-// The answers to probes are no reports of needless repeats.
+// Answers to probes are not reports of needless retransmissions.
 TEST_F(BlackHole, AnswersToProbesAreNoDuplicatesOfData) {
   path_mtu = 1300;
   ASSERT_TRUE(send_and_wait(7s));

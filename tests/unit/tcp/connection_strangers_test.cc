@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The state machine and what strangers send.
+// The state machine and segments from strangers.
 #include <gtest/gtest.h>
 
 #include "tests/unit/tcp/harness.h"
@@ -20,7 +20,7 @@ TEST(Stranger, BlindResetIsChallenged) {
   EXPECT_EQ(flags_of(challenge), ".");
   EXPECT_EQ(challenge.ack, peer.peer_first());
   peer.send({.flags = wire::kRst, .seq = peer.peer_first() + (8U << 20)});
-  EXPECT_TRUE(peer.collect().empty()) << "outside the window: not a word";
+  EXPECT_TRUE(peer.collect().empty()) << "outside the window: no answer";
   peer.send({.flags = wire::kRst, .seq = peer.peer_first()});
   ASSERT_TRUE(peer.user.failed);
   EXPECT_EQ(peer.user.failed->code, Errc::kPeerClosed);
@@ -46,7 +46,7 @@ TEST(Stranger, AckOutsideTheWindowIsChallenged) {
   Peer peer;
   peer.open();
   peer.send({.seq = peer.peer_first(), .ack = peer.first() + 1, .payload = pattern(10)});
-  EXPECT_TRUE(peer.user.received.empty()) << "acknowledges what was never sent";
+  EXPECT_TRUE(peer.user.received.empty()) << "acknowledges data that was never sent";
   EXPECT_EQ(peer.collect().size(), 1U);
   peer.advance(1s);
   peer.send({.seq = peer.peer_first(), .ack = peer.first() - (1U << 30), .payload = pattern(10)});
@@ -55,8 +55,8 @@ TEST(Stranger, AckOutsideTheWindowIsChallenged) {
   EXPECT_EQ(peer.stack.counters().challenge_acks, 2U);
 }
 
-// What is counted makes a warning of strangers that guess: only guesses are. Probes and ACKs that
-// were overtaken by data stand below the window, and every quiet connection has them.
+// The count is reported as a warning of guessing strangers, so only guesses may count. Probes and
+// ACKs that were overtaken by data are below the window, and every quiet connection has them.
 TEST(Stranger, OnlyGuessesAreCounted) {
   Peer peer;
   peer.open();
@@ -76,7 +76,7 @@ TEST(Stranger, OnlyGuessesAreCounted) {
   EXPECT_EQ(peer.stack.counters().challenge_acks, 3U);
 }
 
-// Whoever knows only the four numbers of the connection must not move PAWS' clock: one datagram
+// A stranger that knows only the addresses and ports must not advance PAWS' timestamp: one datagram
 // would silence the peer.
 TEST(Stranger, OldOrWrongSegmentDoesNotMoveTheTimestamp) {
   Peer peer;
@@ -92,7 +92,7 @@ TEST(Stranger, OldOrWrongSegmentDoesNotMoveTheTimestamp) {
   EXPECT_EQ(peer.user.received, pattern(100));
 }
 
-// RFC 9293 section 3.10.7.2: nothing else could begin a connection, and nothing ends one.
+// RFC 9293 section 3.10.7.2: no other segment can begin or end a connection.
 TEST(Stranger, AListenerAnswersOnlySynAndAck) {
   Peer peer;
   ASSERT_TRUE(peer.stack.listen(kListenPort, peer.user));

@@ -11,7 +11,7 @@
 namespace ztcp::tcp::test {
 namespace {
 
-TEST(Data, InOrderGoesUpAndIsAcknowledgedOncePerBurst) {
+TEST(Data, InOrderDataIsDeliveredAndAcknowledgedOncePerBurst) {
   Peer peer;
   peer.open();
   std::vector<Seg> burst;
@@ -24,7 +24,7 @@ TEST(Data, InOrderGoesUpAndIsAcknowledgedOncePerBurst) {
   EXPECT_EQ(peer.collect_one().ack, peer.peer_first() + 500) << "across the wrap at 2^32";
 }
 
-TEST(Data, HoleIsReportedAtOnceAndFilled) {
+TEST(Data, HoleIsReportedAtOnceAndCanBeFilled) {
   Peer peer;
   peer.open();
   const std::uint32_t p = peer.peer_first();
@@ -57,7 +57,7 @@ TEST(Data, ManyHolesInABurstAreAllReported) {
   EXPECT_EQ(told, std::vector<bool>(8, true));
 }
 
-// RFC 5681 section 4.2: a sender takes further ones for duplicates.
+// RFC 5681 section 4.2: the sender would take further ones for duplicates.
 TEST(Data, SegmentOverSeveralHeldOnesIsAcknowledgedOnce) {
   Peer peer;
   peer.open();
@@ -106,7 +106,8 @@ TEST(Data, PawsDropsAnOldTimestamp) {
   EXPECT_TRUE(peer.user.received.empty()) << "without timestamps nothing counts";
 }
 
-// RFC 5961 section 7 goes for PAWS' answers, too: a stranger who knows the four numbers gets few.
+// RFC 5961 section 7 applies to PAWS' answers, too: a stranger that knows addresses and ports gets
+// few.
 TEST(Data, PawsAnswersSparingly) {
   Peer peer;
   peer.open();
@@ -121,7 +122,7 @@ TEST(Data, PawsAnswersSparingly) {
   EXPECT_EQ(answers, 1U);
 }
 
-TEST(Data, DamagedSegmentIsAsIfItNeverCame) {
+TEST(Data, DamagedSegmentIsIgnored) {
   Peer peer;
   peer.open();
   auto frame =
@@ -152,7 +153,7 @@ TEST(Keepalive, SilentPeerIsProbedThriceAndGivenUp) {
               in_ms(settings.keepalive_idle + 3 * settings.keepalive_interval), 5);
 }
 
-TEST(Keepalive, AnswerIsEnough) {
+TEST(Keepalive, AnAnswerKeepsTheConnection) {
   Peer peer;
   peer.open();
   while (peer.now < at(60s)) {
@@ -162,8 +163,8 @@ TEST(Keepalive, AnswerIsEnough) {
   EXPECT_FALSE(peer.user.failed);
 }
 
-// RFC 7323 section 5.3, R3: a probe is old and leaves TS.Recent where it was. Had the peer heard
-// nothing else for 36 minutes, it would take all that we say for old.
+// RFC 7323 section 5.3, R3: a probe is old and leaves TS.Recent unchanged. If the peer received
+// nothing else for 36 minutes, it would take all our segments for old.
 TEST(Keepalive, SilentConnectionKeepsThePeersTimestampNew) {
   Peer peer;
   peer.open();

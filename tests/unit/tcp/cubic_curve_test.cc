@@ -12,9 +12,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// RFC 9438 section 4.2 with figures worked by hand: W_max 100, beta 0.7, so the window begins at
-// 70 and K = cbrt(30 / 0.4) = 4.217 s; at K it is W_max again. The path is long (100 ms), or Reno's
-// line would be above the curve.
+// RFC 9438 section 4.2 with figures worked by hand: W_max 100, beta 0.7, so the window begins at 70
+// and K = cbrt(30 / 0.4) = 4.217 s; at K it is W_max again. The path is long (100 ms), otherwise
+// Reno's line would be above the curve.
 TEST(CubicCurve, ReachesTheOldMaximumAtK) {
   CubicCurve cubic;
   EXPECT_DOUBLE_EQ(cubic.on_congestion(100), 70);

@@ -21,7 +21,7 @@ TEST(Demux, BehavesLikeAMapUpToItsSize) {
   std::map<Demux::Key, std::uint32_t> model;
   std::mt19937 random(3);
   for (int step = 0; step < 200'000; ++step) {
-    // Few keys, so that they meet.
+    // Few keys, so that they collide.
     const IpAddress address(random() % 2, random() % 4);
     const Demux::Key key = Demux::key({address, 80}, static_cast<std::uint16_t>(random() % 32));
     const auto known = model.find(key);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One side of a connection has ended, and the other goes on.
+// One side of a connection has ended, and the other continues.
 #include <gtest/gtest.h>
 
 #include "tests/unit/tcp/harness.h"
@@ -9,7 +9,7 @@
 namespace ztcp::tcp::test {
 namespace {
 
-// RFC 9293 section 3.6: we say no more and hear on.
+// RFC 9293 section 3.6: our side is closed and still receives.
 class HalfClose : public testing::Test {
  protected:
   HalfClose() {
@@ -30,7 +30,7 @@ class HalfClose : public testing::Test {
   std::uint32_t fin_acked = 0;
 };
 
-TEST_F(HalfClose, EverythingIsHeardToTheEnd) {
+TEST_F(HalfClose, EverythingIsReceivedToTheEnd) {
   peer.send_data(50, peer.first());  // Before our FIN is acknowledged,
   EXPECT_EQ(peer.user.received.size(), 50U);
   peer.ack(fin_acked);
@@ -47,7 +47,7 @@ TEST_F(HalfClose, EverythingIsHeardToTheEnd) {
   EXPECT_EQ(peer.stack.counters().tx_resets, 0U);
 }
 
-// As long as the peer is there: nobody waits for an end that our user did not ask for.
+// As long as the peer lives: there is no timeout for an end that our user did not ask for.
 TEST_F(HalfClose, TheOtherHalfMayStayOpen) {
   peer.ack(fin_acked);
   while (peer.now < at(60s)) {
@@ -59,14 +59,14 @@ TEST_F(HalfClose, TheOtherHalfMayStayOpen) {
   EXPECT_EQ(peer.user.received, pattern(50));
 }
 
-TEST_F(HalfClose, APeerThatVanishesIsTold) {
+TEST_F(HalfClose, APeerThatVanishesIsReported) {
   peer.ack(fin_acked);
   while (!peer.user.failed && peer.fire()) peer.collect();
   ASSERT_TRUE(peer.user.failed);
   EXPECT_EQ(peer.user.failed->code, Errc::kTimedOut);
 }
 
-TEST_F(HalfClose, BothAtOnce) {
+TEST_F(HalfClose, BothSidesCloseAtOnce) {
   peer.send({.flags = wire::kFin | wire::kAck, .seq = peer.peer_nxt(), .ack = fin_acked - 1});
   EXPECT_TRUE(peer.user.closed);
   EXPECT_FALSE(peer.user.ended) << "ours is not acknowledged";
@@ -75,7 +75,7 @@ TEST_F(HalfClose, BothAtOnce) {
   EXPECT_EQ(peer.user.acked, 100U) << "and before that";
 }
 
-TEST_F(HalfClose, MayBecomeAWholeOne) {
+TEST_F(HalfClose, MayBecomeAFullClose) {
   peer.ack(fin_acked);
   peer.user.stream->close();
   const TimePoint begin = peer.now;
@@ -86,7 +86,7 @@ TEST_F(HalfClose, MayBecomeAWholeOne) {
       if (!reset) peer.ack(fin_acked);
     }
   }
-  EXPECT_TRUE(reset) << "nobody waits for a peer that never ends its side";
+  EXPECT_TRUE(reset) << "a peer that never ends its side is not waited for";
   EXPECT_LE(peer.now - begin, peer.config.tcp.user_timeout + peer.config.tcp.keepalive_idle + 1s);
 }
 
@@ -98,7 +98,7 @@ TEST_F(HalfClose, TheUserMayLeaveFromEachEvent) {
 }
 
 // The peer ended first: finish() ends the rest.
-TEST(HalfClosed, ByThePeerEndsWithOurs) {
+TEST(HalfClosed, ConnectionEndsWithOurFinish) {
   Peer peer;
   peer.open();
   peer.send({.flags = wire::kFin | wire::kAck, .seq = peer.peer_first(), .ack = peer.first()});

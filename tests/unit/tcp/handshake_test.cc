@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Until a connection is established: what SYN-SENT and SYN-RECEIVED make of segments that are not
-// the next of a plain handshake (RFC 9293 sections 3.5 and 3.10.7.2 to 3.10.7.4, RFC 5961).
+// Before a connection is established: segments in SYN-SENT and SYN-RECEIVED that are not part of a
+// plain handshake (RFC 9293 sections 3.5 and 3.10.7.2 to 3.10.7.4, RFC 5961).
 #include <gtest/gtest.h>
 
 #include "tests/unit/tcp/harness.h"
@@ -38,7 +38,7 @@ class SynReceived : public testing::Test {
   Peer peer;
 };
 
-// The SYN-ACK offered 65535 bytes, whatever the window will be.
+// The SYN-ACK offered 65535 bytes, independent of the later window.
 TEST_F(SynReceived, BytesBeyondTheOfferAreNotTaken) {
   peer.send({.seq = peer.peer_first() + 65535, .ack = peer.first(), .payload = pattern(100)});
   EXPECT_FALSE(peer.user.opened);
@@ -53,8 +53,8 @@ TEST_F(SynReceived, BytesWithinTheOfferAreHeld) {
   EXPECT_EQ(peer.held.size(), 1U);
 }
 
-// An ACK says the whole window, and then all of it is taken.
-TEST_F(SynReceived, BytesWithinWhatAChallengeOfferedAreHeld) {
+// An ACK announces the whole window, and then all of it is accepted.
+TEST_F(SynReceived, BytesWithinTheWindowOfAChallengeAckAreHeld) {
   peer.send({.seq = peer.peer_first() + 65535, .ack = peer.first(), .payload = pattern(100)});
   EXPECT_GT(peer.collect_one().window << 8, 65635);
   peer.send({.seq = peer.peer_first() + 65535, .ack = peer.first(), .payload = pattern(100)});
@@ -63,12 +63,12 @@ TEST_F(SynReceived, BytesWithinWhatAChallengeOfferedAreHeld) {
 }
 
 // RFC 5961 section 3.2.
-TEST_F(SynReceived, OnlyAnExactResetIsObeyed) {
+TEST_F(SynReceived, AnInexactResetIsIgnored) {
   peer.send({.flags = wire::kRst, .seq = peer.peer_first() + 1000});
   expect_challenge();
   peer.send({.flags = wire::kRst, .seq = peer.peer_first() - 1});
   peer.send({.flags = wire::kRst, .seq = peer.peer_first() + 70'000});
-  EXPECT_TRUE(peer.collect().empty()) << "outside the window: not a word";
+  EXPECT_TRUE(peer.collect().empty()) << "outside the window: no answer";
   expect_opens();
 }
 
@@ -79,7 +79,7 @@ TEST_F(SynReceived, AnExactResetEndsIt) {
   EXPECT_EQ(flags_of(peer.collect_one()), "R") << "no connection any more";
 }
 
-// A peer that has begun anew learns of the old attempt, resets it, and comes again.
+// A peer that begins anew learns of the old attempt, resets it, and tries again.
 TEST_F(SynReceived, AnotherSynIsAnsweredWithAnAck) {
   for (const std::uint32_t other : {5000U, 0U - 100'000U}) {
     peer.send({.flags = wire::kSyn, .seq = peer.irs + other, .options = offer()});
@@ -94,7 +94,7 @@ TEST_F(SynReceived, AnotherSynIsAnsweredWithAnAck) {
 }
 
 // Section 3.10.7.4, first.
-TEST_F(SynReceived, WhatIsNotAcceptableIsAnswered) {
+TEST_F(SynReceived, AnUnacceptableSegmentIsAnswered) {
   peer.send({.seq = peer.peer_first() - 500, .ack = peer.first()});
   expect_challenge();
   EXPECT_FALSE(peer.user.opened);
@@ -129,7 +129,7 @@ class SynReceivedUnscaled : public SynReceived {
   void SetUp() override {}
 };
 
-// The window of a peer that does not scale stays what it was: nothing lies 4 MiB ahead.
+// The window of a peer that does not scale stays the same: no byte 4 MiB ahead is held.
 TEST_F(SynReceivedUnscaled, BytesBeyondTheWindowAreNotHeld) {
   wire::TcpOptions options = offer();
   options.window_scale.reset();
@@ -153,7 +153,7 @@ class SynSent : public testing::Test {
   Peer peer;
 };
 
-// Section 3.10.7.3: what stands behind the SYN counts, too.
+// Section 3.10.7.3: data after the SYN is accepted, too.
 TEST_F(SynSent, BytesAndFinWithTheAnswerAreTaken) {
   peer.send({.flags = wire::kSyn | wire::kAck | wire::kFin,
              .seq = peer.irs,
@@ -169,7 +169,7 @@ TEST_F(SynSent, BytesAndFinWithTheAnswerAreTaken) {
 }
 
 // MUST-10, figure 8.
-TEST_F(SynSent, ASynOfThePeersOwnOpensFromBothSides) {
+TEST_F(SynSent, APeersSynOpensFromBothSides) {
   peer.send({.flags = wire::kSyn, .seq = peer.irs, .options = offer()});
   EXPECT_FALSE(peer.user.opened);
   const Seg answer = peer.collect_one();
@@ -210,7 +210,7 @@ TEST_F(SynSent, AfterBothSynsAResetRefuses) {
   EXPECT_EQ(peer.user.failed->code, Errc::kRefused);
 }
 
-TEST_F(SynSent, AfterBothSynsItIsOurUsersPatienceThatCounts) {
+TEST_F(SynSent, AfterBothSynsTheConnectTimeoutApplies) {
   peer.send({.flags = wire::kSyn, .seq = peer.irs, .options = offer()});
   while (!peer.user.failed) {
     for (const Seg& seg : peer.collect()) EXPECT_EQ(flags_of(seg), "S.");

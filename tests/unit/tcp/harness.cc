@@ -15,7 +15,7 @@
 namespace ztcp::tcp::test {
 namespace {
 
-// What a link without offloads puts on the cable.
+// The bytes that a link without offloads sends.
 Bytes bytes_of(const TxFrame& frame) {
   Bytes bytes(frame.header.begin(), frame.header.begin() + frame.header_bytes);
   for (std::size_t i = 0; i < frame.fragment_count; ++i)
@@ -219,7 +219,7 @@ void Peer::deliver(std::vector<std::unique_ptr<Frame>> frames) {
   stack.on_frames(now, views);
   for (std::size_t i = 0; i < frames.size(); ++i)
     if (views[i].kept) held.push_back(std::move(frames[i]));
-  frames.clear();  // What was not kept is gone.
+  frames.clear();  // Frames that were not kept are gone.
   std::array<RxFrame, 8> released;
   while (const std::size_t count = stack.take_released(released))
     for (std::size_t i = 0; i < count; ++i)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the tests of the engine stand on: a hand-driven peer that sees and sends single segments,
-// users that write down what they hear, and two Stacks joined by a cable without delay.
+// Fixtures of the engine's tests: a hand-driven peer that sees and sends single segments, users
+// that record their events, and two Stacks joined by a cable without delay.
 #pragma once
 
 #include <chrono>
@@ -62,13 +62,13 @@ class User final : public StreamEvents, public StreamAcceptor {
   bool ended = false;
   bool refuse = false;
   std::optional<Error> failed;
-  StreamHealth health;  // When it did.
-  // Run after each delivery, and after news of what was acknowledged.
+  StreamHealth health;  // At the failure.
+  // Run after each delivery, and after acknowledgements.
   std::function<void()> on_bytes_hook;
   std::function<void()> on_acked_hook;
 };
 
-// A segment as a test says it. Numbers are absolute.
+// A segment in a test's terms. Numbers are absolute.
 struct Seg {
   wire::TcpFlags flags = wire::kAck;
   std::uint32_t seq = 0;
@@ -78,7 +78,7 @@ struct Seg {
   wire::TcpOptions options{};
 };
 
-// The bytes of a frame from the peer, and the view of it that a link would give.
+// The bytes of a frame from the peer, and its view as a link would give it.
 struct Frame {
   Bytes bytes;
   RxFrame view;
@@ -89,7 +89,7 @@ std::unique_ptr<Frame> frame_from_peer(const Seg& seg, std::uint16_t our_port,
 Bytes pattern(std::size_t size, std::uint8_t first = 0);
 std::string flags_of(const Seg& seg);
 
-// What the peer's SYN says; the timestamp becomes that of the moment.
+// Options of the peer's SYN; the timestamp is set when it is sent.
 wire::TcpOptions offer(std::uint16_t mss_bytes = 1460);
 
 // One connection of one Stack, whose other side is the test.
@@ -97,18 +97,18 @@ class Peer {
  public:
   explicit Peer(const StackConfig& config = test_config());
 
-  // The Stack connects, the peer answers: 3 round trips of nothing. `options` is the peer's
-  // offer; what the Stack sends until then is swallowed, the path probe included.
+  // The Stack connects, the peer answers: 3 round trips without data. `options` is the peer's
+  // offer; frames that the Stack sends until then are dropped, the path probe included.
   void open(const wire::TcpOptions& options = offer(), bool answer_probe = true);
   // The peer connects to a listening port.
   void open_passive(const wire::TcpOptions& options = offer());
 
   void advance(Duration d) { now += d; }
-  // Fires deadlines until the Stack has something to say, or has failed, or sleeps for ever.
+  // Fires deadlines until the Stack has frames to send, has failed, or has no deadline.
   std::vector<Seg> wait();
-  // To the next deadline: fires it. False when there is none.
+  // Advances to the next deadline and fires it. False when there is none.
   bool fire();
-  // Fires whatever is due within `d`, collecting nothing.
+  // Fires all deadlines due within `d`, collecting nothing.
   void pass(Duration d);
 
   void send(Seg seg);
@@ -117,18 +117,18 @@ class Peer {
   // A bare ACK of everything up to `ack`, with the newest timestamps.
   void ack(std::uint32_t ack, std::vector<wire::SackBlock> sack = {});
 
-  // Everything the Stack has to say to the peer now (ARP answered and not shown).
+  // All frames that the Stack has for the peer now (ARP is answered and not returned).
   std::vector<Seg> collect();
   // The only one.
   Seg collect_one();
 
-  // Writes user bytes whose value tells their place in the stream.
+  // Writes user bytes; each value depends on its position in the stream.
   void write(std::size_t bytes);
 
   // Bytes of the peer's stream, in order, and the ACK it carries.
   void send_data(std::size_t bytes, std::uint32_t ack);
 
-  // The peer's timestamp of now; ours is copied from the last segment seen.
+  // The peer's current timestamp; the echo is copied from the last segment seen.
   std::uint32_t timestamp() const;
 
   StackConfig config;
@@ -137,14 +137,14 @@ class Peer {
   TimePoint now = at(0s);
   std::uint16_t our_port = 0;
   std::uint16_t peer_port = kPeerPort;
-  std::uint32_t iss = 0;            // Ours, as the Stack chose it.
+  std::uint32_t iss = 0;            // Ours, chosen by the Stack.
   std::uint32_t irs = 0xfffffff0U;  // The peer's: it wraps soon.
   std::uint32_t last_ts = 0;        // The newest timestamp of the Stack.
   std::uint32_t first() const { return iss + 1; }
   std::uint32_t peer_first() const { return irs + 1; }
   std::uint32_t peer_nxt() const { return peer_first() + peer_sent; }
   std::uint32_t peer_sent = 0;  // By send_data().
-  std::vector<TxFrame> raw;     // What the last collect() saw.
+  std::vector<TxFrame> raw;     // Frames of the last collect().
   int arp_requests = 0;         // Answered so far.
   std::deque<std::unique_ptr<Frame>> held;
   std::size_t mss = 1448;
@@ -159,16 +159,16 @@ class Peer {
   bool timestamps_ = true;
 };
 
-StackConfig right_config();  // Of the second of two Stacks.
+StackConfig right_config();  // For the second of two Stacks.
 
-// Two Stacks and a cable: every frame arrives at once, unless `drop` says no.
+// Two Stacks and a cable: every frame arrives at once, unless `drop` rejects it.
 class Pair {
  public:
   Pair();
   explicit Pair(const StackConfig& left, const StackConfig& right);
 
   void connect();
-  // Turns both until neither has anything to say.
+  // Runs both until neither has frames to send.
   void pump();
   // Jumps to the next deadline, until `done` or nothing is left within `limit`.
   bool run_until(const std::function<bool()>& done, Duration limit = 60s);

@@ -22,7 +22,7 @@ TEST(Offload, SuperSegmentsAreWholeSegments) {
   EXPECT_EQ(out[0].segment_size_bytes, 1448);
   EXPECT_EQ(peer.stack.counters().tx_segments, 3U + 10) << "SYN, ACK, probe, and ten";
   peer.advance(1ms);
-  // One of the segments it was cut into got lost: it is repeated alone.
+  // One of the segments it was cut into got lost: only that one is repeated.
   peer.ack(peer.first() + 1448, {{peer.first() + 2 * 1448, peer.first() + 10 * 1448}});
   ASSERT_GE(peer.stack.collect(peer.now, out), 1U);
   EXPECT_EQ(out[0].payload_bytes, 1448U);

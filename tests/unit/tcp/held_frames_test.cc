@@ -38,7 +38,7 @@ class HeldFramesTest : public testing::Test {
   std::uintptr_t handles = 0;
 };
 
-TEST_F(HeldFramesTest, LendsWhatIsShownAsOftenAsWanted) {
+TEST_F(HeldFramesTest, LendsTheShownFrameSeveralTimes) {
   RxFrame shown = frame();
   EXPECT_EQ(held.lend(), kNone) << "nothing is shown";
   held.show(shown);
@@ -58,8 +58,8 @@ TEST_F(HeldFramesTest, LendsWhatIsShownAsOftenAsWanted) {
   EXPECT_EQ(held.lent_frames(), 0U);
 }
 
-// A worker may be through with a piece while the next one is being shown.
-TEST_F(HeldFramesTest, WhatIsShownStaysThoughAllIsBack) {
+// A worker may finish a piece while the next one is being shown.
+TEST_F(HeldFramesTest, TheShownFrameStaysWhenAllLoansAreBack) {
   RxFrame shown = frame();
   held.show(shown);
   held.give_back(held.lend());
@@ -72,12 +72,12 @@ TEST_F(HeldFramesTest, WhatIsShownStaysThoughAllIsBack) {
   held.give_back(again);
   EXPECT_EQ(released(), std::vector<void*>{shown.handle});
   held.hide();
-  EXPECT_FALSE(next.kept) << "nobody borrowed it";
+  EXPECT_FALSE(next.kept) << "it was not borrowed";
   EXPECT_TRUE(released().empty());
 }
 
-// It arrived ahead of its turn, and its bytes go up now.
-TEST_F(HeldFramesTest, AHeldFrameIsLentOnAfterItsRelease) {
+// It arrived ahead of its turn, and its bytes are delivered now.
+TEST_F(HeldFramesTest, ALoanOutlivesTheReleaseOfAHeldFrame) {
   const RxFrame early = frame();
   const std::uint32_t piece = held.hold(early, SeqNum(1), 0, 10, share);
   ASSERT_NE(piece, kNone);
@@ -90,14 +90,14 @@ TEST_F(HeldFramesTest, AHeldFrameIsLentOnAfterItsRelease) {
   EXPECT_TRUE(released().empty());
   held.give_back(loan);
   EXPECT_EQ(released(), std::vector<void*>{early.handle});
-  // And once more with nobody to borrow it.
+  // And once more without a loan.
   const std::uint32_t other = held.hold(early, SeqNum(1), 0, 10, share);
   held.show(held[other].frame);
   held.release(other, share);
   EXPECT_EQ(released().size(), 1U);
 }
 
-TEST_F(HeldFramesTest, LendsHalfOfWhatIsNotHeld) {
+TEST_F(HeldFramesTest, LendsHalfOfTheBytesThatAreNotHeld) {
   std::vector<RxFrame> frames;
   for (int i = 0; i < 9; ++i) frames.push_back(frame());
   ASSERT_NE(held.hold(frame(2000), SeqNum(1), 0, 10, share), kNone);
@@ -114,7 +114,7 @@ TEST_F(HeldFramesTest, LendsHalfOfWhatIsNotHeld) {
   EXPECT_EQ(released().size(), 3U);
 }
 
-TEST_F(HeldFramesTest, WhatIsLentLeavesRoomForLosses) {
+TEST_F(HeldFramesTest, LoansLeaveRoomForLosses) {
   std::vector<RxFrame> frames;
   for (int i = 0; i < 4; ++i) frames.push_back(frame());
   for (RxFrame& one : frames) {
@@ -127,8 +127,8 @@ TEST_F(HeldFramesTest, WhatIsLentLeavesRoomForLosses) {
   EXPECT_EQ(held.hold(frame(), SeqNum(3), 0, 10, share), kNone) << "as much is left to the others";
 }
 
-// Frames that are missing at another queue; what lies in our own is not bounded by them.
-TEST_F(HeldFramesTest, HoldsFewOfWhatCameToOtherQueues) {
+// Frames that are missing at another queue; frames of our own queue are not limited by it.
+TEST_F(HeldFramesTest, HoldsFewFramesOfOtherQueues) {
   HeldFrames shared(1'000'000, 100, {.index = 1, .count = 3});
   const auto hold = [&](std::uint8_t port) {
     RxFrame one = frame();
@@ -151,7 +151,7 @@ TEST_F(HeldFramesTest, HoldsFewOfWhatCameToOtherQueues) {
   EXPECT_EQ(hold(2), kNone);
 }
 
-TEST_F(HeldFramesTest, PromisesWindowsNoMoreThanItMayHold) {
+TEST_F(HeldFramesTest, PromisesWindowsUpToTheBytesItMayHold) {
   EXPECT_EQ(held.promise(5000), 5000U);
   EXPECT_EQ(held.promise(5000), 3000U);
   EXPECT_EQ(held.promise(1), 0U);

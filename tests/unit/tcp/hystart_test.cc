@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration kThresh = HyStart::kMostMinRttThresh;
 
-// RFC 9406 section 4.2: eight samples of a round above the last round's least plus the threshold.
+// RFC 9406 section 4.2: eight samples of a round above the last round's minimum plus the threshold.
 TEST(HyStart, LeavesSlowStartWhenTheRoundTripGrows) {
   HyStart hystart;
   hystart.begin(SeqNum(0));
@@ -63,7 +63,7 @@ TEST(HyStart, SeesGrowthInRoundsOfFewAcks) {
   }
 }
 
-TEST(HyStart, OneLateSampleMustBeLateByTwiceAsMuch) {
+TEST(HyStart, ASingleSampleNeedsTwiceTheGrowth) {
   HyStart hystart;
   hystart.begin(SeqNum(1000));
   std::uint32_t number = 0;
@@ -82,7 +82,7 @@ TEST(HyStart, OneLateSampleMustBeLateByTwiceAsMuch) {
   EXPECT_FALSE(hystart.in_css()) << "it was noise";
 }
 
-// While the user is the limit no ACK comes here, and more than half the numbers may pass.
+// While the user is the limit no ACK is passed in, and more than half the numbers may pass.
 TEST(HyStart, RoundEndsAfterNumbersThatWentHalfRound) {
   HyStart hystart;
   hystart.begin(SeqNum(0));
@@ -99,7 +99,7 @@ TEST(HyStart, RoundEndsAfterNumbersThatWentHalfRound) {
   EXPECT_TRUE(hystart.in_css());
 }
 
-TEST(HyStart, ComesBackWhenTheGrowthWasNoise) {
+TEST(HyStart, ReturnsToSlowStartWhenTheGrowthWasNoise) {
   HyStart hystart;
   hystart.begin(SeqNum(0));
   std::uint32_t number = 0;
@@ -112,7 +112,7 @@ TEST(HyStart, ComesBackWhenTheGrowthWasNoise) {
   EXPECT_FALSE(hystart.is_done());
 }
 
-// 64 KiB of queue, whatever the line's speed; a window per round trip is the rate.
+// 64 KiB of queue at any line speed; a window per round trip is the rate.
 TEST(HyStart, ThresholdFollowsTheRate) {
   EXPECT_EQ(HyStart::min_rtt_thresh(1ms, 12'500'000), HyStart::kLeastMinRttThresh) << "100 Gb/s";
   EXPECT_EQ(HyStart::min_rtt_thresh(1ms, 1'250'000), 52'428ns) << "10 Gb/s";

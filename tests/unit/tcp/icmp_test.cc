@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What ICMP does to connections (RFC 9293 section 3.9.2.2, RFC 5927). Path MTU is stack_test.cc's.
+// Effects of ICMP on connections (RFC 9293 section 3.9.2.2, RFC 5927). Path MTU is in
+// path_probe_test.cc.
 #include "transport/wire/icmp.h"
 
 #include <string>
@@ -54,7 +55,7 @@ class Unreachable : public testing::Test {
                            .destination = {kPeerIp, peer.peer_port},
                            .sequence = sequence},
                           message.data());
-    message.resize(message.size() + 100);  // Routers quote more than they must.
+    message.resize(message.size() + 100);  // Routers quote more than required.
     wire::store_be16(message.data() + 2, 0);
     wire::store_be16(message.data() + 2, wire::internet_checksum(message));
     return packet(kRouter, message);
@@ -102,7 +103,7 @@ TEST_F(Unreachable, ASoftErrorIsTheReasonInTheEnd) {
   EXPECT_NEAR(in_ms(peer.now - at(0s)), 20'000, 2);
 }
 
-// RFC 5927 section 4: whoever is established is not to be ended by a datagram.
+// RFC 5927 section 4: a datagram must not end an established connection.
 TEST_F(Unreachable, NoErrorEndsAnEstablishedConnection) {
   peer.open();
   peer.write(100);
@@ -114,7 +115,7 @@ TEST_F(Unreachable, NoErrorEndsAnEstablishedConnection) {
   EXPECT_STREQ(error.where, "icmp: port unreachable");
 }
 
-TEST_F(Unreachable, WhatWasSaidBeforeThePeerSpokeIsNoReason) {
+TEST_F(Unreachable, AnErrorBeforeThePeersAnswerIsNoReason) {
   peer.open();
   peer.write(200);
   peer.collect();
@@ -125,8 +126,8 @@ TEST_F(Unreachable, WhatWasSaidBeforeThePeerSpokeIsNoReason) {
   EXPECT_EQ(error.code, Errc::kTimedOut);
 }
 
-// RFC 5927 section 4: it must quote what is in flight.
-TEST_F(Unreachable, ErrorsAboutOtherNumbersAreDoubted) {
+// RFC 5927 section 4: it must quote a number in flight.
+TEST_F(Unreachable, ErrorsWithOtherNumbersAreIgnored) {
   connect();
   for (const std::uint32_t other : {1U, 0U - 1, 100'000U})
     arrives(error(IcmpError::kUnreachable, IcmpError::kPort, peer.iss + other));
@@ -143,7 +144,7 @@ TEST_F(Unreachable, AHardErrorEndsAHalfOpenConnection) {
 }
 
 // One frame after a stranger's, which is answered with a RST.
-TEST_F(Unreachable, AnErrorCountsWhateverElseIsToBeSent) {
+TEST_F(Unreachable, AnErrorCountsBesideOtherFramesToSend) {
   connect();
   const std::uint16_t port = peer.our_port;
   peer.our_port = 5555;
@@ -153,8 +154,8 @@ TEST_F(Unreachable, AnErrorCountsWhateverElseIsToBeSent) {
   EXPECT_TRUE(peer.user.failed);
 }
 
-// The IPv4 header has a checksum of its own, whatever the message's says.
-TEST_F(Unreachable, DamageIsNotBelieved) {
+// The IPv4 header has its own checksum, apart from the message's.
+TEST_F(Unreachable, DamagedErrorsAreIgnored) {
   connect();
   Bytes bytes = error(IcmpError::kUnreachable, IcmpError::kPort, peer.iss);
   bytes[kIpAt + 8] ^= std::byte{1};  // TTL.

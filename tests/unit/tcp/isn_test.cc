@@ -15,7 +15,7 @@ constexpr Endpoint kLocal{Ipv4Address{0x0a000001}, 40000};
 constexpr Endpoint kRemote{Ipv4Address{0x0a000002}, 7471};
 
 // RFC 6528 section 3: ISN = M + F(4-tuple, secret), M a clock.
-TEST(Isn, FollowsTheClockForOneNameAndASecretForOthers) {
+TEST(Isn, FollowsTheClockForOneConnectionAndASecretBetweenOthers) {
   const Unguessable numbers({1, 2});
   const TimePoint now{1h};
   const SeqNum first = numbers.initial_sequence(now, kLocal, kRemote);

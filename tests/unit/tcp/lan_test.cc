@@ -27,7 +27,7 @@ class Lan : public testing::Test {
     EXPECT_TRUE(left.listen(kListenPort, left_server));
     EXPECT_TRUE(right.listen(kListenPort, right_server));
     std::vector<TxFrame> out(8);
-    // Nobody has heard the announcements.
+    // The announcements are lost.
     left.collect(now, out);
     right.collect(now, out);
   }
@@ -37,7 +37,7 @@ class Lan : public testing::Test {
     ASSERT_TRUE(stream);
     user.stream = *stream;
   }
-  // They have talked, and it is over.
+  // They have had a connection, which is over.
   void meet() {
     User user;
     connect(left, user, kPeerIp);
@@ -46,7 +46,7 @@ class Lan : public testing::Test {
     right_server = {};
     run_for(2s);
   }
-  // From now on the right host is there. It says nothing of it.
+  // From now on the right host has this MAC. It does not announce it.
   void move(const MacAddress& to) { right_mac = to; }
 
   bool run_until(const std::function<bool()>& done, Duration limit) {
@@ -84,7 +84,7 @@ class Lan : public testing::Test {
     view.charge_bytes = 2048;
     to.on_frames(now, std::span(&view, 1));
   }
-  // What a stranger sends to the left host in the right one's name.
+  // A stranger's frame to the left host in the right one's name.
   void forge_syn(const MacAddress& source) {
     auto syn = frame_from_peer({.flags = wire::kSyn, .seq = 1, .options = offer()}, kListenPort,
                                kPeerPort);
@@ -98,7 +98,7 @@ class Lan : public testing::Test {
                    bytes.data() + wire::kEthernetBytes);
     inject(left, bytes);
   }
-  // The right host's, as a boot, a failover daemon or a hypervisor sends it.
+  // The right host's announcement, as sent at boot, by a failover daemon or by a hypervisor.
   void announce() {
     Bytes bytes(wire::kEthernetBytes + wire::kArpBytes);
     wire::emit_ethernet({kBroadcastMac, right_mac, 0, wire::EtherType::kArp}, bytes.data());
@@ -115,7 +115,7 @@ class Lan : public testing::Test {
   User client;
   MacAddress right_mac = kPeerMac;
   bool cut = false;
-  int strays = 0;    // Frames to where nobody is.
+  int strays = 0;    // Frames to a MAC without a host.
   int left_arp = 0;  // The left host's.
 
  private:
@@ -161,7 +161,7 @@ class Lan : public testing::Test {
   std::deque<Bytes> memory_;
 };
 
-TEST_F(Lan, ASynFindsAPeerThatMoved) {
+TEST_F(Lan, ASynReachesAPeerThatMoved) {
   meet();
   move(kMovedMac);
   const TimePoint begin = now;
@@ -172,7 +172,7 @@ TEST_F(Lan, ASynFindsAPeerThatMoved) {
   EXPECT_EQ(left.counters().arp_mac_changes, 1U);
 }
 
-TEST_F(Lan, ASynAckFindsAPeerThatMoved) {
+TEST_F(Lan, ASynAckReachesAPeerThatMoved) {
   meet();
   move(kMovedMac);
   const TimePoint begin = now;
@@ -182,7 +182,7 @@ TEST_F(Lan, ASynAckFindsAPeerThatMoved) {
 }
 
 // The move happens between SYN and SYN-ACK, so that only the repeated SYN-ACK can tell.
-TEST_F(Lan, ARepeatedSynAckAsksAnew) {
+TEST_F(Lan, ARepeatedSynAckRepeatsTheLookup) {
   meet();
   forge_syn(kPeerMac);
   move(kMovedMac);
@@ -211,10 +211,10 @@ TEST_F(Lan, TheConnectTimeoutDecides) {
   EXPECT_NEAR(in_ms(now - begin), 20'000, 1);
   EXPECT_EQ(left.counters().arp_unresolved, 1U);
   run_for(10s);
-  EXPECT_EQ(left.next_deadline(), kNever) << "nobody waits any more";
+  EXPECT_EQ(left.next_deadline(), kNever) << "no lookup is pending any more";
 }
 
-TEST_F(Lan, AForgedSynStopsNoConnect) {
+TEST_F(Lan, AForgedSynDoesNotStopAConnect) {
   forge_syn(kForgerMac);
   pump();
   EXPECT_EQ(strays, 1) << "where it came from it is answered";
@@ -222,14 +222,14 @@ TEST_F(Lan, AForgedSynStopsNoConnect) {
   EXPECT_TRUE(run_until([&] { return client.opened; }, 10ms));
 }
 
-TEST_F(Lan, AForgedArpRequestStopsNoConnect) {
+TEST_F(Lan, AForgedArpRequestDoesNotStopAConnect) {
   forge_arp(wire::ArpOperation::kRequest, kOurIp);
   forge_arp(wire::ArpOperation::kReply, kOurIp);
   connect(left, client, kPeerIp);
   EXPECT_TRUE(run_until([&] { return client.opened; }, 10ms));
 }
 
-TEST_F(Lan, AFloodOfForgedSynsTakesNeitherNeighboursNorConnections) {
+TEST_F(Lan, AFloodOfForgedSynsEvictsNeitherNeighboursNorConnections) {
   meet();
   User old;
   connect(left, old, kPeerIp);
@@ -252,7 +252,7 @@ TEST_F(Lan, AStrangersConnectionIsCheckedByArp) {
   connect(right, client, kOurIp);
   ASSERT_TRUE(run_until([&] { return left_server.opened; }, 10ms));
   pump();
-  // It is proven now, so that a claim does not get by without a look at the neighbour.
+  // It is proven now, so a claim does not pass without a check of the neighbour.
   forge_arp(wire::ArpOperation::kRequest, kPeerIp);
   run_for(1s);
   EXPECT_EQ(left.counters().arp_conflicts, 1U);
@@ -286,7 +286,7 @@ TEST_F(Lan, ASenderFollowsASilentMove) {
   EXPECT_LT(in_ms(now - begin), 1000);
 }
 
-// One that only acknowledges has no timeout that tells; the peer says it all again.
+// A receiver that only acknowledges has no timeout; the peer repeats its data.
 TEST_F(Lan, AReceiverFollowsASilentMove) {
   connect(right, client, kOurIp);
   ASSERT_TRUE(run_until([&] { return left_server.opened; }, 10ms));
@@ -299,7 +299,7 @@ TEST_F(Lan, AReceiverFollowsASilentMove) {
   EXPECT_LT(in_ms(now - begin), 1000);
 }
 
-// Nor has one that waits: keepalives are all it sends.
+// An idle connection has none either: it only sends keepalives.
 TEST_F(Lan, AnIdleConnectionFollowsASilentMove) {
   connect(left, client, kPeerIp);
   ASSERT_TRUE(run_until([&] { return client.opened; }, 10ms));
@@ -310,7 +310,7 @@ TEST_F(Lan, AnIdleConnectionFollowsASilentMove) {
   EXPECT_EQ(left.counters().arp_mac_changes, 1U);
 }
 
-TEST_F(Lan, WhatComesFromAGroupIsNotAnswered) {
+TEST_F(Lan, AFrameFromAGroupAddressIsNotAnswered) {
   forge_syn(kBroadcastMac);
   forge_syn(MacAddress{{1, 0, 0x5e, 0, 0, 1}});
   forge_syn(MacAddress{});
@@ -320,7 +320,7 @@ TEST_F(Lan, WhatComesFromAGroupIsNotAnswered) {
 }
 
 // Each reason to doubt an answer of ARP (RFC 1122 section 2.3.2.1), alone: between two Stacks one
-// side's doubt hides the want of the other's.
+// side's doubt would hide a missing one of the other's.
 class Doubt : public testing::Test {
  protected:
   Doubt() {
@@ -330,7 +330,7 @@ class Doubt : public testing::Test {
     peer.advance(1s);
     asked = peer.arp_requests;
   }
-  // How long until it asks, the peer being silent.
+  // Time until it asks while the peer is silent.
   Duration wait() {
     const TimePoint begin = peer.now;
     while (peer.arp_requests == asked && peer.fire()) peer.collect();
@@ -347,19 +347,19 @@ class Doubt : public testing::Test {
   int asked = 0;
 };
 
-TEST_F(Doubt, OfAPeerThatAnswersNoKeepalive) {
+TEST_F(Doubt, IsRaisedByAnUnansweredKeepalive) {
   const TcpSettings& settings = peer.config.tcp;
   EXPECT_LE(wait(), settings.keepalive_idle + settings.keepalive_interval + 100ms);
 }
 
-TEST_F(Doubt, OfAPeerThatAnswersNoWindowProbe) {
+TEST_F(Doubt, IsRaisedByAnUnansweredWindowProbe) {
   peer.send({.seq = peer.peer_nxt(), .ack = peer.first(), .window = 0});
   peer.write(100);
   peer.collect();
   EXPECT_LT(wait(), peer.config.tcp.keepalive_idle);
 }
 
-TEST_F(Doubt, OfAPeerThatRepeatsItselfFromElsewhere) {
+TEST_F(Doubt, IsRaisedByRepeatedDataFromAnotherMac) {
   const Seg data{.seq = peer.peer_first(), .ack = peer.first(), .payload = pattern(100)};
   arrives_from(kPeerMac, data, peer.our_port);
   arrives_from(kPeerMac, data, peer.our_port);
@@ -368,7 +368,7 @@ TEST_F(Doubt, OfAPeerThatRepeatsItselfFromElsewhere) {
   EXPECT_EQ(peer.arp_requests, asked + 1);
 }
 
-TEST_F(Doubt, OfAPeerThatConnectsFromElsewhere) {
+TEST_F(Doubt, IsRaisedByASynFromAnotherMac) {
   ASSERT_TRUE(peer.stack.listen(kListenPort, peer.user));
   const Seg syn{.flags = wire::kSyn, .seq = 1, .options = offer()};
   arrives_from(kPeerMac, syn, kListenPort);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A peer that keeps acknowledgements back: what is late is not lost.
+// A peer that delays acknowledgements: late segments are not lost.
 #include <gtest/gtest.h>
 
 #include "tests/unit/tcp/harness.h"
@@ -28,7 +28,7 @@ class LateAcks : public testing::Test {
     }
     peer.user.stream->expect_late_acks();
   }
-  // From `now` to the first thing that leaves unasked.
+  // From `now` to the first unsolicited frame.
   Duration patience() {
     const TimePoint sent = peer.now;
     EXPECT_FALSE(peer.wait().empty());
@@ -52,8 +52,8 @@ TEST_F(LateAcks, ALoneSegmentMayWaitForItsAnswer) {
   EXPECT_EQ(counters().rto_fired, 0U);
 }
 
-// As do several that are no more together.
-TEST_F(LateAcks, SoMayAFewSmallOnes) {
+// Likewise several segments that together are no larger than a full one.
+TEST_F(LateAcks, AFewSmallSegmentsMayWaitForTheirAnswer) {
   open();
   for (int i = 0; i < 3; ++i) {
     peer.write(100);
@@ -63,7 +63,7 @@ TEST_F(LateAcks, SoMayAFewSmallOnes) {
 }
 
 // RFC 9293 SHLD-19: every second full segment is answered at once.
-TEST_F(LateAcks, ALongerTailIsProbedAsEver) {
+TEST_F(LateAcks, ALongerTailIsProbedWithoutDelay) {
   open();
   peer.write(2 * kMss);
   ASSERT_EQ(peer.collect().size(), 2U);
@@ -71,9 +71,9 @@ TEST_F(LateAcks, ALongerTailIsProbedAsEver) {
   EXPECT_EQ(counters().tlp_fired, 1U);
 }
 
-TEST_F(LateAcks, TheTimeoutIsLongerByThat) {
+TEST_F(LateAcks, TheTimeoutIncludesTheDelay) {
   wire::TcpOptions plain = offer();
-  plain.sack_permitted = false;  // Who has none is not probed.
+  plain.sack_permitted = false;  // A peer without SACK is not probed.
   open(plain);
   peer.write(100);
   ASSERT_EQ(peer.collect().size(), 1U);
@@ -83,8 +83,8 @@ TEST_F(LateAcks, TheTimeoutIsLongerByThat) {
   EXPECT_LE(waited, delay() + peer.config.tcp.rto_min + 5ms);
 }
 
-// The slot is used again, by a connection to another peer.
-TEST_F(LateAcks, TheNextConnectionKnowsNothingOfIt) {
+// The slot is reused by a connection to another peer.
+TEST_F(LateAcks, TheNextConnectionInTheSlotIsNotAffected) {
   open();
   peer.user.stream->abort();
   peer.collect();

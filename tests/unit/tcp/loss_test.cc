@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // Two Stacks over a cable that loses frames by a seeded die. The simulator does this at length;
-// here it keeps the classes honest together.
+// here it checks the classes together.
 #include <random>
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST_P(Lossy, DeliversEveryByteOnceAndEnds) {
   }));
   EXPECT_EQ(pair.server.received, out);
   EXPECT_FALSE(pair.client.failed);
-  // The last ACK may still be on its way.
+  // The last ACK may still be in flight.
   ASSERT_TRUE(pair.run_until([&] { return pair.client.acked == out.size(); }));
   pair.client.stream->close();
   pair.server.stream->close();

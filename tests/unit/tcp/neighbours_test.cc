@@ -44,7 +44,7 @@ class NeighboursTest : public testing::Test {
   }
   bool claim(MacAddress mac) { return hear(wire::ArpOperation::kRequest, kPeer, mac, kPeer); }
 
-  // What is asked until `end`.
+  // Requests sent until `end`.
   std::vector<Request> requests_within(Duration span) {
     const TimePoint end = now + span;
     std::vector<Request> out;
@@ -85,7 +85,7 @@ TEST_F(NeighboursTest, NoRouteLeadsToAnIpv6Address) {
   EXPECT_EQ(n.next_hop(*parse_ip("2001:db8::1")), std::nullopt);
 }
 
-// Clouds hand out /32: everything goes by a gateway, which is on the link though no prefix says so.
+// Clouds assign /32: everything goes by a gateway, which is on the link though no prefix says so.
 TEST_F(NeighboursTest, LoneAddressReachesAGatewayOutsideItsPrefix) {
   Neighbours lone(kUs, *parse_ipv4_prefix("10.0.0.1/32"), kFar, kUsers, {42, 43}, counters);
   EXPECT_EQ(lone.next_hop(kPeer), kFar);
@@ -119,8 +119,8 @@ TEST_F(NeighboursTest, AsksAndLearns) {
   EXPECT_EQ(n.next_deadline(), kNever);
 }
 
-// How long a connection waits is the connection's business: its link may come up late.
-TEST_F(NeighboursTest, WhoIsWaitedForIsAskedUntilItAnswers) {
+// The connection limits its own wait: its link may come up late.
+TEST_F(NeighboursTest, ANeighbourWithAWaitingUserIsAskedUntilItAnswers) {
   n.join(0, kPeer);
   n.resolve(now, 0);
   const auto requests = requests_within(60s);
@@ -129,47 +129,47 @@ TEST_F(NeighboursTest, WhoIsWaitedForIsAskedUntilItAnswers) {
   for (std::size_t i = 5; i < requests.size(); ++i)
     EXPECT_GE(requests[i].at - requests[i - 1].at, 1s) << "RFC 1122: one a second";
   n.leave(0);
-  EXPECT_EQ(n.next_deadline(), kNever) << "nobody waits any more";
+  EXPECT_EQ(n.next_deadline(), kNever) << "no lookup is pending any more";
   EXPECT_EQ(n.size(), 0U);
 }
 
-TEST_F(NeighboursTest, WhoIsOnlyDoubtedIsAskedForAWhile) {
+TEST_F(NeighboursTest, ADoubtedNeighbourIsAskedForAWhile) {
   n.join(0, kPeer);
   n.confirm(now, 0);
   EXPECT_EQ(requests_within(60s).size(), std::size_t{Neighbours::kMaxRequests});
   EXPECT_EQ(n.next_deadline(), kNever);
 }
 
-// One that announces itself while it is waited for need not be waited for till the next request.
-TEST_F(NeighboursTest, AnAnnouncementOfWhoIsWaitedForIsAskedAtOnce) {
+// A neighbour that announces itself during a wait is asked at once, before the next request is due.
+TEST_F(NeighboursTest, AnAnnouncementDuringAWaitCausesARequestAtOnce) {
   n.join(0, kPeer);
   n.resolve(now, 0);
   requests_within(5s + 500ms);
   claim(kThem);
-  EXPECT_EQ(n.find(0), std::nullopt) << "its word is not enough";
+  EXPECT_EQ(n.find(0), std::nullopt) << "an unasked announcement is not enough";
   EXPECT_EQ(requests_within(0s).size(), 1U);
   claim(kThem);
   EXPECT_EQ(requests_within(50ms).size(), 0U) << "a flood of them is not asked for each";
 }
 
-TEST_F(NeighboursTest, AnswersThoseWhoAskForUsAndBelievesNothing) {
+TEST_F(NeighboursTest, AnswersRequestsForOurAddressAndLearnsNothing) {
   EXPECT_TRUE(hear(wire::ArpOperation::kRequest, kPeer, kForger, kAddress.address));
   EXPECT_EQ(n.size(), 0U);
   n.join(0, kPeer);
   EXPECT_EQ(n.find(0), std::nullopt);
   EXPECT_TRUE(hear(wire::ArpOperation::kRequest, kPeer, kForger, kAddress.address));
-  EXPECT_EQ(n.find(0), std::nullopt) << "a forger's word is worth as little with an entry";
+  EXPECT_EQ(n.find(0), std::nullopt) << "a request adds no address to an entry either";
   EXPECT_FALSE(hear(wire::ArpOperation::kRequest, kPeer, kThem, kGateway));
 }
 
-TEST_F(NeighboursTest, AReplyThatNobodyAskedForIsAClaim) {
+TEST_F(NeighboursTest, AnUnsolicitedReplyIsAClaim) {
   prove(0);
   answer(kPeer, kForger);
   EXPECT_FALSE(change);
   EXPECT_EQ(n.find(0), kThem);
 }
 
-TEST_F(NeighboursTest, GroupsAndOurselvesAreNobodysMac) {
+TEST_F(NeighboursTest, GroupAddressesAndOurOwnMacAreRefused) {
   prove(0);
   n.join(1, kGateway);
   n.resolve(now, 1);
@@ -194,7 +194,7 @@ TEST_F(NeighboursTest, OurOwnAddressIsNoNeighbour) {
   EXPECT_EQ(n.size(), 0U);
 }
 
-TEST_F(NeighboursTest, ADoubtIsAskedWhereItWasKnownAndThenEverywhere) {
+TEST_F(NeighboursTest, ADoubtIsAskedByUnicastThenByBroadcast) {
   prove(0);
   n.confirm(now, 0);
   n.confirm(now, 0);
@@ -206,8 +206,8 @@ TEST_F(NeighboursTest, ADoubtIsAskedWhereItWasKnownAndThenEverywhere) {
   EXPECT_EQ(n.find(0), kThem) << "the old answer stays in use";
 }
 
-// A virtual machine moved, a NIC was replaced: it says so, and the old place is silent.
-TEST_F(NeighboursTest, AMoveIsBelievedWhenTheOldPlaceIsSilent) {
+// A virtual machine moved, or a NIC was replaced: it announces itself, and the old MAC is silent.
+TEST_F(NeighboursTest, AMoveIsBelievedWhenTheOldMacIsSilent) {
   prove(0);
   n.join(1, kPeer);
   const TimePoint moved = now;
@@ -231,7 +231,7 @@ TEST_F(NeighboursTest, AForgedClaimIsRefutedAndCounted) {
   prove(0);
   for (int i = 0; i < 1000; ++i) {
     claim(kForger);
-    answer(kPeer, kForger);  // Not to the question that went to kThem.
+    answer(kPeer, kForger);  // Not an answer to the request that went to kThem.
     EXPECT_EQ(n.find(0), kThem);
   }
   ASSERT_EQ(requests_within(10ms).size(), 1U) << "one question, be there ever so many claims";
@@ -261,7 +261,7 @@ TEST_F(NeighboursTest, AFloodOfClaimsIsAskedTwiceASecond) {
   EXPECT_GE(counters.arp_conflicts, 19U);
 }
 
-// And with the flood under way the neighbour may still move.
+// During the flood the neighbour may still move.
 TEST_F(NeighboursTest, AMoveRightAfterARefutedClaimIsNotMissed) {
   prove(0);
   claim(kForger);
@@ -280,8 +280,8 @@ TEST_F(NeighboursTest, AMoveRightAfterARefutedClaimIsNotMissed) {
   EXPECT_LT(now - moved, 1s);
 }
 
-// A forger who is faster than the neighbour's answer to our first question: that comes next.
-TEST_F(NeighboursTest, AForgedFirstAnswerIsFoundOut) {
+// A forged answer that arrives before the neighbour's own answer to our first request.
+TEST_F(NeighboursTest, AForgedFirstAnswerIsDetected) {
   n.join(0, kPeer);
   n.resolve(now, 0);
   requests_within(0s);
@@ -296,8 +296,8 @@ TEST_F(NeighboursTest, AForgedFirstAnswerIsFoundOut) {
   EXPECT_EQ(counters.arp_mac_changes, 1U);
 }
 
-// Entries are users': a table full of strangers there never is, and what is proven stays longest.
-TEST_F(NeighboursTest, StrangersNeverPushOutWhatIsInUse) {
+// Entries exist for users only: strangers never fill the table, and proven entries stay longest.
+TEST_F(NeighboursTest, StrangersNeverEvictEntriesInUse) {
   prove(0);
   for (std::uint32_t i = 0; i < 5000; ++i) {
     const Ipv4Address stranger{0x0a000100 + i};
@@ -317,7 +317,7 @@ TEST_F(NeighboursTest, StrangersNeverPushOutWhatIsInUse) {
   EXPECT_EQ(n.find(0), kThem) << "the latest to go idle is the last to be forgotten";
 }
 
-TEST_F(NeighboursTest, WhoeverWasNeverProvenIsForgottenWithItsLastUser) {
+TEST_F(NeighboursTest, AnUnprovenEntryIsForgottenWithItsLastUser) {
   n.join(0, kPeer);
   n.join(1, kPeer);
   n.confirm(now, 0);

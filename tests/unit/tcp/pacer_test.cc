@@ -45,13 +45,13 @@ TEST(Pacer, PollerThatComesLateLosesNothing) {
   };
   burst();
   now += 2ms;
-  EXPECT_NEAR(burst(), 25'000, 1500) << "what 2 ms are worth";
+  EXPECT_NEAR(burst(), 25'000, 1500) << "the bytes of 2 ms";
   pacer.set_waiting(false);  // Idle instead: no credit.
   now += 2ms;
   EXPECT_LE(burst(), 3000U);
 }
 
-// On a crowded machine a poller may come every 40 ms only; its round trips are as long.
+// On a crowded machine a poller may run only every 40 ms; its round trips are as long.
 TEST(Pacer, StarvedPollerSendsAWindowPerRoundTrip) {
   Pacer pacer;
   pacer.set_rate(100'000, 40ms, 125);

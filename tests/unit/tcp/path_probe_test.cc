@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the path takes: the probe, and what routers say.
+// Packet sizes of the path: the probe, and routers' reports.
 #include "transport/tcp/path_probe.h"
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 namespace ztcp::tcp::test {
 namespace {
 
-// A path that takes no full-size packet and says nothing: named in bounded time.
-TEST(PathMtu, BlackHoleIsNamed) {
+// A path that silently drops full-size packets: reported in bounded time.
+TEST(PathMtu, BlackHoleFailsTheConnectByName) {
   Pair pair;
   pair.drop = [](const TxFrame& frame, bool) {
     return std::size_t{frame.header_bytes} + frame.payload_bytes > 1400;
@@ -29,9 +29,9 @@ TEST(PathMtu, BlackHoleIsNamed) {
   EXPECT_EQ(change->now_bytes, 0U) << "failed";
 }
 
-// Who opened fails by name; who was dialled has a user that hears of nothing but this connection,
-// goes on with what the path takes, and its NIC says so.
-TEST(PathMtu, BlackHoleTowardsTheOpenerIsNamedAndAvoided) {
+// The dialling side fails by name. The accepting side has a user that knows this connection only;
+// it continues with smaller packets, and its NIC reports it.
+TEST(PathMtu, BlackHoleTowardsTheOpenerIsReportedAndAvoided) {
   Pair pair;
   pair.drop = [](const TxFrame& frame, bool from_left) {
     return !from_left &&
@@ -68,7 +68,7 @@ TEST(PathMtu, OneProbeIsEnoughOnAGoodPath) {
 class ProbeOf : public testing::Test {
  protected:
   using Verdict = PathProbe::Verdict;
-  // One round: the probe leaves, and perhaps the small segment beside it is answered.
+  // One round: the probe is sent, and the small segment beside it may be answered.
   Verdict round(bool small_answered) {
     EXPECT_TRUE(probe.is_due());
     probe.on_sent(now, SeqNum(1000), SeqNum(2000), 5ms);
@@ -90,7 +90,7 @@ TEST_F(ProbeOf, ConnectTakesAboutASecond) {
   EXPECT_LE(in_ms(now - at(0s)), 1000);
 }
 
-TEST_F(ProbeOf, ConnectLeavesASilentPeerToOthers) {
+TEST_F(ProbeOf, ConnectLeavesASilentPeerToOtherTimers) {
   probe.begin(now, PathProbe::Cause::kConnect);
   for (int i = 0; i < 50; ++i) EXPECT_EQ(round(false), Verdict::kNone);
 }
@@ -139,7 +139,7 @@ class FragmentationNeeded : public testing::Test {
   Peer peer;
 };
 
-TEST_F(FragmentationNeeded, CutsWhatIsInFlightAnew) {
+TEST_F(FragmentationNeeded, SegmentsDataInFlightAgain) {
   peer.open();
   peer.write(4 * 1448);
   ASSERT_EQ(peer.collect().size(), 4U);
@@ -154,14 +154,14 @@ TEST_F(FragmentationNeeded, CutsWhatIsInFlightAnew) {
   EXPECT_EQ(peer.user.acked, 4U * 1448);
 }
 
-TEST_F(FragmentationNeeded, IsDoubted) {
+TEST_F(FragmentationNeeded, WithImplausibleValuesIsIgnored) {
   peer.open();
   peer.write(2 * 1448);
   ASSERT_EQ(peer.collect().size(), 2U);
   report(peer.first() + 9999, 1000);  // Not in flight.
   report(peer.first() - 1, 1000);
   report(peer.first(), 100);   // Absurd.
-  report(peer.first(), 1500);  // No news.
+  report(peer.first(), 1500);  // Nothing new.
   EXPECT_TRUE(peer.collect().empty());
 }
 

@@ -19,7 +19,7 @@ TEST(PollGaps, TheLongestOfTheRecentOnesCounts) {
   EXPECT_EQ(gaps.longest(), 50ms);
 }
 
-TEST(PollGaps, OneIsForgottenAfterTwoWindows) {
+TEST(PollGaps, AGapIsForgottenAfterTwoWindows) {
   PollGaps gaps;
   TimePoint now{1h};
   gaps.note(now, 40ms);
@@ -28,17 +28,17 @@ TEST(PollGaps, OneIsForgottenAfterTwoWindows) {
   EXPECT_EQ(gaps.longest(), 1ms);
 }
 
-TEST(PollGaps, WhatComesBackIsNot) {
+TEST(PollGaps, ARecurringGapIsNotForgotten) {
   PollGaps gaps;
   TimePoint now{1h};
   for (int turn = 0; turn < 10'000; ++turn) {
-    const Duration gap = turn % 700 == 0 ? 40ms : 1ms;  // A quota that runs out.
+    const Duration gap = turn % 700 == 0 ? 40ms : 1ms;  // A CPU quota that runs out.
     gaps.note(now += gap, gap);
     ASSERT_EQ(gaps.longest(), 40ms) << turn;
   }
 }
 
-// Stopped by a signal, say: nothing of before is recent.
+// Stopped by a signal, for example: no earlier gap is recent.
 TEST(PollGaps, AnAbsenceLongerThanTheWindowCounts) {
   PollGaps gaps;
   TimePoint now{1h};

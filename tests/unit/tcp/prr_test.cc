@@ -30,14 +30,14 @@ TEST(Prr, SendsInProportion) {
   EXPECT_NEAR(sent, 28 * kRoundMss, kRoundMss);
 }
 
-TEST(Prr, LetsTheFirstRetransmissionOut) {
+TEST(Prr, AlwaysReleasesTheFirstRetransmission) {
   Prr prr;
   prr.begin(10 * kRoundMss);
   EXPECT_GE(prr.on_ack(0, false, 10 * kRoundMss, 7 * kRoundMss, kRoundMss), 11 * kRoundMss);
 }
 
-// Below ssthresh: one segment more than was delivered while there is progress, exactly what was
-// delivered otherwise.
+// Below ssthresh: one segment more than was delivered while there is progress, otherwise exactly as
+// much as was delivered.
 TEST(Prr, GrowsBackCarefullyAfterHeavyLoss) {
   Prr prr;
   prr.begin(100 * kRoundMss);
@@ -48,9 +48,9 @@ TEST(Prr, GrowsBackCarefullyAfterHeavyLoss) {
             12 * kRoundMss);
 }
 
-// RFC 9937: the first repeat, which always leaves, has spent what was delivered; what the next ACK
-// delivers lets as much out all the same, or with nothing more to come the flow waits for its RTO.
-TEST(Prr, WhatAnAckDeliveredMayLeaveAgain) {
+// RFC 9937: the first retransmission, which is always sent, has used up the delivered bytes. Still
+// the next ACK releases as much as it delivers; otherwise the flow would wait for its RTO.
+TEST(Prr, AnAckReleasesAsMuchAsItDelivers) {
   Prr prr;
   prr.begin(10 * kRoundMss);
   EXPECT_EQ(prr.on_ack(0, false, 9 * kRoundMss, 7 * kRoundMss, kRoundMss), 10 * kRoundMss);

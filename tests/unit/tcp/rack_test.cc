@@ -47,7 +47,7 @@ class RackTest : public testing::Test {
   TimePoint next = kNever;
 };
 
-// RFC 8985 section 6.2 step 5: not before the reordering window (a quarter of the least RTT) has
+// RFC 8985 section 6.2 step 5: not before the reordering window (a quarter of the minimum RTT) has
 // passed since a later segment could have been overtaken.
 TEST_F(RackTest, WaitsAQuarterRoundTripForTheFirstHole) {
   sack(1);
@@ -59,7 +59,7 @@ TEST_F(RackTest, WaitsAQuarterRoundTripForTheFirstHole) {
 }
 
 // Section 6.2 step 4: three segments SACKed and no reordering seen so far: no window.
-TEST_F(RackTest, ThreeDuplicatesNeedNoPatience) {
+TEST_F(RackTest, ThreeDuplicatesNeedNoReorderingWindow) {
   sack(1);
   sack(2);
   sack(3);
@@ -107,12 +107,12 @@ TEST_F(RackTest, FindsALostRetransmission) {
   Delivered delivered;
   board.sack(SeqNum(10 * kRoundMss), SeqNum(11 * kRoundMss), kRoundMss, delivered);
   rack.on_delivered(again + 1010us, delivered, false, rtt);
-  // Segments 4 to 9 went out before it, too.
+  // Segments 4 to 9 were sent before it, too.
   EXPECT_EQ(detect(again + 1010us, /*in_recovery=*/true), 7 * kRoundMss);
 }
 
-// Section 6.2 step 2: an ACK sooner than any round trip answers the original.
-TEST_F(RackTest, IgnoresAnAckThatCameTooSoonForTheRetransmission) {
+// Section 6.2 step 2: an ACK earlier than any round trip answers the original.
+TEST_F(RackTest, IgnoresAnAckTooEarlyForTheRetransmission) {
   board.mark_lost(0);
   const TimePoint again = start + 1ms;
   board.mark_retransmitted(0, again);
@@ -123,9 +123,9 @@ TEST_F(RackTest, IgnoresAnAckThatCameTooSoonForTheRetransmission) {
   EXPECT_EQ(next, kNever) << "nothing is known delivered";
 }
 
-// Whatever has come, been lost and been sent again before: exactly those are lost that section 6.2
-// names when each record is looked at.
-TEST_F(RackTest, FindsWhatLookingAtEverySegmentFinds) {
+// After any history of deliveries, losses and retransmissions, exactly those segments are lost that
+// section 6.2 finds by checking each record.
+TEST_F(RackTest, FindsTheSameLossesAsAFullScan) {
   std::mt19937 random(7);
   std::vector<SentRecord> many(256);
   for (int round = 0; round < 300; ++round) {
@@ -201,7 +201,7 @@ TEST_F(RackTest, FindsWhatLookingAtEverySegmentFinds) {
 }
 
 // Section 6.3.
-TEST_F(RackTest, TimeoutLosesTheFirstAndTheLate) {
+TEST_F(RackTest, TimeoutMarksTheFirstAndTheOverdueSegments) {
   sack(5);
   rack.mark_losses_on_rto(start + 1035us, rtt, board);
   EXPECT_TRUE(board[0].is(SentRecord::kLost));

@@ -51,7 +51,7 @@ class RangeTreeTest : public testing::Test {
     ASSERT_LE(height(tree.root()), 2 * std::bit_width(tree.size()));
   }
   void check_search(std::uint32_t i) const {
-    // A number inside range i, and the gap behind it.
+    // A number inside range i, and the gap after it.
     const auto at = expected.lower_bound(i);
     const auto behind = expected.upper_bound(i);
     const std::uint32_t first = at == expected.end() ? kNoNode : *at;
@@ -66,7 +66,7 @@ class RangeTreeTest : public testing::Test {
   std::set<std::uint32_t> expected;
 };
 
-TEST_F(RangeTreeTest, StaysFlatWhateverTheOrder) {
+TEST_F(RangeTreeTest, StaysFlatInAnyOrder) {
   std::vector<std::uint32_t> order(4000);
   std::iota(order.begin(), order.end(), 0U);
   const auto go_through = [&] {
@@ -92,7 +92,7 @@ TEST_F(RangeTreeTest, StaysFlatWhateverTheOrder) {
   go_through();
 }
 
-TEST_F(RangeTreeTest, AgreesWithASetAtRandom) {
+TEST_F(RangeTreeTest, RandomOperationsAgreeWithASet) {
   std::mt19937 engine(3);
   for (int step = 0; step < 40'000; ++step) {
     const auto i = static_cast<std::uint32_t>(engine() % 600);

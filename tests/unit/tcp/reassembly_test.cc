@@ -78,7 +78,7 @@ TEST_F(ReassemblyTest, HoldsUntilTheHoleIsFilled) {
   EXPECT_EQ(take_released(), 2U);
 }
 
-TEST_F(ReassemblyTest, TrimsWhatIsHeldAlready) {
+TEST_F(ReassemblyTest, TrimsBytesThatAreHeldAlready) {
   insert(100, 200);
   EXPECT_EQ(insert(150, 250), Reassembly::Outcome::kHeld);
   EXPECT_EQ(duplicate, (wire::SackBlock{kBase + 150, kBase + 200}));
@@ -99,7 +99,7 @@ TEST_F(ReassemblyTest, OneFrameMayReplaceSeveral) {
   EXPECT_EQ(deliver(90), 160U);
 }
 
-TEST_F(ReassemblyTest, DeliversOnlyWhatIsNew) {
+TEST_F(ReassemblyTest, DeliversOnlyNewBytes) {
   insert(100, 200);
   insert(250, 300);
   EXPECT_EQ(deliver(180), 200U) << "the in-order segment overlapped";
@@ -118,18 +118,18 @@ TEST_F(ReassemblyTest, ReportsNewestFirst) {
   EXPECT_EQ(blocks(), (Blocks{{500, 510}, {400, 410}, {300, 310}, {200, 210}}));
   EXPECT_TRUE(set.has_unreported());
   EXPECT_EQ(blocks(), (Blocks{{100, 110}, {500, 510}, {400, 410}, {300, 310}}))
-      << "what no ACK has told yet, then the newest again";
+      << "blocks not yet reported first, then the newest again";
   EXPECT_FALSE(set.has_unreported());
   insert(210, 220);
   EXPECT_EQ(blocks(), (Blocks{{200, 220}, {100, 110}, {500, 510}, {400, 410}}))
-      << "the news, then what was told once only";
+      << "the new block, then the one reported only once";
   insert(300, 310);
   EXPECT_EQ(blocks().front(), (std::pair<std::uint32_t, std::uint32_t>{300, 310}))
-      << "a duplicate is news, too";
+      << "a duplicate is reported first, too";
 }
 
 // Any ACK may be lost.
-TEST_F(ReassemblyTest, TellsEachRangeInSeveralAcks) {
+TEST_F(ReassemblyTest, ReportsEachRangeInSeveralAcks) {
   constexpr std::uint32_t kRanges = 40;
   std::map<std::uint32_t, int> told;
   for (std::uint32_t i = 0; i < kRanges; ++i) {
@@ -140,7 +140,7 @@ TEST_F(ReassemblyTest, TellsEachRangeInSeveralAcks) {
     EXPECT_GE(told[100 + 20 * i], int{Reassembly::kEnoughAcks}) << i;
 }
 
-// RFC 2883 section 4.2: or the peer takes the duplicate for news.
+// RFC 2883 section 4.2: otherwise the peer takes the duplicate for new data.
 TEST_F(ReassemblyTest, TheRangeAroundADuplicateLeads) {
   insert(100, 300);
   insert(150, 250);
@@ -152,8 +152,8 @@ TEST_F(ReassemblyTest, TheRangeAroundADuplicateLeads) {
   EXPECT_EQ(blocks(), (Blocks{{100, 300}, {600, 700}, {400, 500}}));
 }
 
-// A burst that overran a queue arrives with a hole behind every frame. What the frames have room
-// for is kept, whatever order they come in.
+// A burst that overran a queue arrives with a hole after every frame. As much as the frame limit
+// allows is kept, in any order of arrival.
 TEST_F(ReassemblyTest, OnlyMemoryBoundsTheRanges) {
   constexpr std::uint32_t kHalf = 1000;
   for (std::uint32_t i = 0; i < kHalf; ++i)
@@ -161,14 +161,14 @@ TEST_F(ReassemblyTest, OnlyMemoryBoundsTheRanges) {
   for (std::uint32_t i = 2 * kHalf - 1; i >= kHalf; --i)
     ASSERT_EQ(insert(10 + 20 * i, 20 + 20 * i), Reassembly::Outcome::kHeld) << i;
   EXPECT_EQ(set.range_count(), 2 * kHalf);
-  // All are told, each in a few ACKs' worth of blocks.
+  // All are reported, in few ACKs.
   std::set<std::uint32_t> told;
   for (std::uint32_t ack = 0; set.has_unreported(); ++ack) {
     ASSERT_LT(ack, kHalf);
     for (const auto& block : blocks()) told.insert(block.first);
   }
   EXPECT_EQ(told.size(), 2 * kHalf);
-  // The holes fill up from behind.
+  // The holes are filled from the back.
   for (std::uint32_t i = 2 * kHalf - 1; i > 0; --i) insert(20 * i, 10 + 20 * i);
   EXPECT_EQ(set.range_count(), 1U);
   EXPECT_EQ(deliver(10), 40 * kHalf);
@@ -190,8 +190,8 @@ TEST_F(ReassemblyBudget, FramesAreChargedByTrueSize) {
   EXPECT_EQ(insert(100, 200), Reassembly::Outcome::kHeld);
 }
 
-// Connections that lose much, one after the other: each may hold as much as the ones before it
-// have left, so that there is always something for the next.
+// Connections with many losses, one after the other: each may hold as much as remains, so that
+// there is always something left for the next.
 class ReassemblyShares : public testing::Test {
  protected:
   static constexpr std::uint32_t kFrames = 128;
@@ -228,7 +228,7 @@ TEST_F(ReassemblyShares, ALossyConnectionLeavesRoomForOthers) {
     EXPECT_EQ(take_all(*connection), expected);
     expected /= 2;
   }
-  // What one gives back is there for all, and its own share comes back, too.
+  // Memory that one gives back is available to all, and its own share is restored.
   connections[0]->set.clear();
   EXPECT_EQ(take_all(*connections[6]), 0U) << "the link does not have them back";
   std::array<RxFrame, kFrames> released;
@@ -249,8 +249,9 @@ TEST_F(ReassemblyShares, LossyConnectionsAreEqual) {
     EXPECT_EQ(connection->next, 100 + 10 * kFrames / (connections.size() + 1));
 }
 
-// Any arrivals, in any order, cut anyhow: every byte comes out once and every frame comes back.
-TEST_F(ReassemblyTest, RandomArrivalsComeOutWhole) {
+// Arrivals in any order and cut in any way: every byte is delivered once and every frame is
+// returned.
+TEST_F(ReassemblyTest, RandomArrivalsAreDeliveredCompletely) {
   std::mt19937 engine(11);
   const auto random = [&] { return static_cast<std::uint32_t>(engine()); };
   constexpr std::uint32_t kEnd = 3000;

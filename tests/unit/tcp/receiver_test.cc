@@ -76,7 +76,7 @@ TEST(ReceiverWindow, ScalesFromEightToTen) {
   EXPECT_EQ(most.bytes, 65535U << 10);
 }
 
-TEST_F(ReceiverTest, InOrderBytesGoUpAtOnce) {
+TEST_F(ReceiverTest, InOrderBytesAreDeliveredAtOnce) {
   arrive(0, 100);
   arrive(100, 300);
   EXPECT_TRUE(got_in_order(300));
@@ -85,7 +85,7 @@ TEST_F(ReceiverTest, InOrderBytesGoUpAtOnce) {
   EXPECT_EQ(receiver.rcv_nxt(), kNext + 300);
 }
 
-TEST_F(ReceiverTest, FilledHoleReleasesWhatWasHeld) {
+TEST_F(ReceiverTest, FilledHoleReleasesHeldBytes) {
   arrive(100, 200);
   arrive(300, 400);
   EXPECT_TRUE(got.empty());
@@ -121,7 +121,7 @@ TEST_F(ReceiverTest, ReportsEachDuplicateOfABurst) {
   EXPECT_FALSE(receiver.has_unreported());
 }
 
-// RFC 2883 section 4: also where the bytes held came first, and those in order again.
+// RFC 2883 section 4: also if the held bytes came first, and the same bytes in order afterwards.
 TEST_F(ReceiverTest, InOrderBytesThatWereHeldAreReported) {
   arrive(100, 200);
   arrive(300, 400);
@@ -133,8 +133,8 @@ TEST_F(ReceiverTest, InOrderBytesThatWereHeldAreReported) {
   EXPECT_FALSE(receiver.has_sack());
 }
 
-// RFC 5681 section 4.2: whatever there is to tell.
-TEST_F(ReceiverTest, OwesNoMoreAcksThanSegmentsCame) {
+// RFC 5681 section 4.2: however much there is to report.
+TEST_F(ReceiverTest, OwesAtMostOneAckPerSegment) {
   const auto acks = [&] {
     int count = 0;
     for (; receiver.ack_due() || receiver.has_unreported(); ++count) {
@@ -169,7 +169,7 @@ TEST_F(ReceiverTest, InOrderBytesThatFillAHoleExactlyAreNoDuplicate) {
   EXPECT_FALSE(receiver.has_sack());
 }
 
-TEST_F(ReceiverTest, AcceptsWhatTouchesTheWindow) {
+TEST_F(ReceiverTest, AcceptsSegmentsThatTouchTheWindow) {
   const std::uint32_t window = receiver.window().bytes;
   EXPECT_TRUE(receiver.is_acceptable(kNext, 0));
   EXPECT_TRUE(receiver.is_acceptable(kNext - 10, 11));
@@ -199,8 +199,8 @@ TEST_F(ReceiverTest, TimestampsMoveOnlyWithSegmentsThatCoverTheLastAck) {
   EXPECT_TRUE(receiver.passes_paws(now + 20min, 1999)) << "too old to prove anything";
 }
 
-// RFC 7323 section 5.5: a peer's clock of a microsecond goes half round in 36 minutes.
-TEST_F(ReceiverTest, TimestampThatTurnedRoundWhileIdleIsTakenUp) {
+// RFC 7323 section 5.5: a peer's microsecond clock takes 36 minutes for half of its range.
+TEST_F(ReceiverTest, TimestampThatWrappedWhileIdleIsAccepted) {
   now += 50min;
   const std::uint32_t turned = 1000U - 5;
   ASSERT_TRUE(receiver.passes_paws(now, turned));
@@ -219,7 +219,7 @@ TEST_F(ReceiverTest, FinWaitsForTheBytesBeforeIt) {
   EXPECT_EQ(receiver.rcv_nxt(), kNext + 201);
 }
 
-// Dynamic right-sizing: twice what arrives in a round trip.
+// Dynamic right-sizing: twice the bytes that arrive in a round trip.
 class RightSizing : public testing::Test {
  protected:
   static constexpr std::uint32_t kMost = 16U << 20;
@@ -242,7 +242,7 @@ class RightSizing : public testing::Test {
       bytes -= part;
     }
   }
-  // One round trip of 10 ms, in which so much arrives.
+  // One round trip of 10 ms, in which `bytes` arrive.
   void round(Receiver& r, std::uint32_t bytes) {
     arrive(r, bytes);
     now += 10ms;
@@ -256,7 +256,7 @@ class RightSizing : public testing::Test {
   Receiver receiver;
 };
 
-TEST_F(RightSizing, WindowThatIsFullDoubles) {
+TEST_F(RightSizing, FullWindowDoubles) {
   EXPECT_EQ(receiver.window().scale, 9);
   EXPECT_EQ(receiver.window().bytes, 4U << 20);
   round(receiver, 1U << 20);
@@ -269,7 +269,7 @@ TEST_F(RightSizing, WindowThatIsFullDoubles) {
   EXPECT_EQ(receiver.window().bytes, 6U << 20) << "it never shrinks";
 }
 
-TEST_F(RightSizing, GrowthIsBoundedByWhatMayBeHeld) {
+TEST_F(RightSizing, GrowthIsLimitedToTheBytesThatMayBeHeld) {
   for (int i = 0; i < 4; ++i) round(receiver, receiver.window().bytes);
   EXPECT_EQ(receiver.window().bytes, 12U << 20) << "4 MiB and the 8 MiB that may be held";
   Receiver other(held, counters);
@@ -282,13 +282,13 @@ TEST_F(RightSizing, GrowthIsBoundedByWhatMayBeHeld) {
   other.clear();
 }
 
-TEST_F(RightSizing, RateIsWhatCounts) {
-  // Ten round trips of 1 ms between two looks: 4 MiB in 10 ms are little.
+TEST_F(RightSizing, RateDecidesNotTheNumberOfBytes) {
+  // Ten round trips of 1 ms between two measurements: 4 MiB in 10 ms are little.
   arrive(receiver, 4U << 20);
   now += 4ms;
   receiver.measure(now, 1ms);
   EXPECT_EQ(receiver.window().bytes, 4U << 20);
-  // A pause before says nothing.
+  // A measurement after a pause is ignored.
   now += 1s;
   arrive(receiver, 64U << 20);
   receiver.measure(now, 1ms);

@@ -37,10 +37,10 @@ TEST(RttEstimator, StaysWithinItsLimits) {
   e.on_sample(TimePoint{}, 50us);
   EXPECT_EQ(e.rto(), 5050us) << "the floor stands beside the round trip";
   EXPECT_EQ(e.rto(/*floor=*/30ms), 30ms);
-  EXPECT_EQ(e.rto(/*floor=*/3s), 3s) << "the poller's absence beats the maximum";
+  EXPECT_EQ(e.rto(/*floor=*/3s), 3s) << "the poller's gap overrides the maximum";
 }
 
-// RFC 6298 (5.5) doubles; a sample ends it.
+// RFC 6298 (5.5) doubles the timeout; a sample ends the backoff.
 TEST(RttEstimator, BacksOffUntilASample) {
   RttEstimator e = estimator();
   e.back_off();

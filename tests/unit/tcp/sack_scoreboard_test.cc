@@ -48,7 +48,7 @@ class Scoreboard : public testing::Test {
   SeqNum next = kFirst;
 };
 
-TEST_F(Scoreboard, PipeIsWhatIsNeitherSackedNorLost) {
+TEST_F(Scoreboard, PipeExcludesSackedAndLostBytes) {
   send(10);
   EXPECT_EQ(board.in_flight_bytes(), 10 * kRoundMss);
   EXPECT_EQ(sack(4, 6).bytes, 2 * kRoundMss);
@@ -97,7 +97,7 @@ TEST_F(Scoreboard, SackedBytesAreNotDeliveredAgainByTheCumulativeAck) {
   EXPECT_EQ(acknowledge(seq(5)).bytes, kRoundMss);
 }
 
-TEST_F(Scoreboard, TellsReorderingFromRetransmission) {
+TEST_F(Scoreboard, DistinguishesReorderingFromRetransmission) {
   send(6);
   EXPECT_FALSE(sack(3, 6).reordered);
   EXPECT_TRUE(sack(1, 2).reordered) << "sent once, delivered after higher numbers";
@@ -137,7 +137,7 @@ TEST_F(Scoreboard, FindsTheOldestLossAgainAndAgain) {
   EXPECT_EQ(board.in_flight_bytes(), 4 * kRoundMss);
 }
 
-// RFC 2018 section 8: the peer may throw away what it reported.
+// RFC 2018 section 8: the peer may drop bytes that it reported.
 TEST_F(Scoreboard, RenegedBytesAreInFlightAgain) {
   send(6);
   sack(0, 4);

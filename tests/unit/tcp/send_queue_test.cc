@@ -53,14 +53,14 @@ TEST_F(SendQueueTest, GathersAcrossPieces) {
   EXPECT_EQ(fragments[2].size_bytes, 96U);
 }
 
-TEST_F(SendQueueTest, RecordsInARowMakeOnePiece) {
+TEST_F(SendQueueTest, AdjacentRecordsShareOnePiece) {
   const Bytes record(24, std::byte{1});
   for (int i = 0; i < 40; ++i) ASSERT_TRUE(queue.write(record, {}));
   EXPECT_EQ(queue.gather(0, 960, fragments).count, 1);
 }
 
-// What is acknowledged makes room, also in the middle of what was merged: small messages must not
-// wait for a whole ring of them.
+// Acknowledged bytes make room, also inside a merged piece: small messages must not wait for the
+// rest of the ring.
 TEST_F(SendQueueTest, PartsOfAMergedPieceMakeRoom) {
   const Bytes record(64, std::byte{1});
   while (queue.write(record, {})) {
@@ -94,8 +94,8 @@ TEST_F(SendQueueTest, StopsWhereFragmentsRunOut) {
   EXPECT_EQ(queue.gather(20, 20, fragments).bytes, 20U) << "the next call goes on";
 }
 
-// Writes, reads anywhere in between, acknowledgments: the stream stays the stream.
-TEST_F(SendQueueTest, IsAStreamWhateverItsPieces) {
+// Writes, reads anywhere and acknowledgments in any mix give the same stream.
+TEST_F(SendQueueTest, IsTheSameStreamForAnyPieces) {
   std::mt19937 random(5);
   std::vector<Bytes> memory;
   Bytes stream;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Sending against a hand-driven peer: loss, its repair, and taking it back.
+// Sending against a hand-driven peer: losses, repair, and undoing reductions.
 #include "transport/tcp/sender.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ TEST_F(Sending, FirstTransmissionsAreReferencedAndRepeatsCopied) {
   EXPECT_TRUE(peer.raw[0].copy_payload);
 }
 
-TEST_F(Sending, AckedOncePerBurst) {
+TEST_F(Sending, UserIsToldAcksOncePerBurst) {
   peer.write(6 * kMss);
   peer.collect();
   const int before = peer.user.acked_calls;
@@ -45,9 +45,9 @@ TEST_F(Sending, AckedOncePerBurst) {
   EXPECT_EQ(peer.user.acked_calls, before + 1);
 }
 
-// RFC 8985 section 7.2: the tail loss probe waits anew for ACKs that bring something. What comes in
-// as bulk says the same again in each segment.
-TEST_F(Sending, DataThatAcknowledgesNothingPutsNothingOff) {
+// RFC 8985 section 7.2: only ACKs that acknowledge something restart the tail loss probe's timer.
+// Incoming bulk repeats the same ACK in each segment.
+TEST_F(Sending, DataWithoutANewAckDelaysNoProbe) {
   Peer quiet(make_config());
   quiet.open();
   std::vector<Duration> waited;
@@ -92,7 +92,7 @@ TEST_F(Sending, HoleIsRepairedByFastRecovery) {
   EXPECT_EQ(peer.collect().size(), 7U);
 }
 
-TEST_F(Sending, LateSegmentIsNotALostOne) {
+TEST_F(Sending, LateSegmentIsNotRetransmitted) {
   warm_up();
   peer.write(3 * kMss);
   peer.collect();
@@ -105,7 +105,7 @@ TEST_F(Sending, LateSegmentIsNotALostOne) {
   EXPECT_EQ(counters().tx_retransmitted_bytes, 0U);
 }
 
-// RFC 8985 section 7: the last of a flight is asked for before the RTO.
+// RFC 8985 section 7: the last segment of a flight is probed before the RTO.
 TEST_F(Sending, LostTailIsProbed) {
   warm_up();
   peer.write(2 * kMss);
@@ -142,7 +142,7 @@ TEST_F(Sending, NeedlessProbeDoesNotMakeRackWaitLonger) {
 }
 
 // RFC 2883 reports of bytes before the first: only path probes carried them, and the second report
-// comes when the path is proven.
+// arrives after the path is proven.
 TEST_F(Sending, LateAnswerToThePathProbeDoesNotMakeRackWaitLonger) {
   Peer probed(make_config());
   probed.open(offer(), /*answer_probe=*/false);
@@ -166,8 +166,8 @@ TEST_F(Sending, LateAnswerToThePathProbeDoesNotMakeRackWaitLonger) {
   EXPECT_EQ(repeat[0].seq, first + 2 * kMss);
 }
 
-// RFC 5681 section 3.1: one window's losses count once, however they were found. In recovery the
-// window is what PRR lets out and no measure of the path.
+// RFC 5681 section 3.1: one window's losses count once, however they were detected. In recovery PRR
+// sets the window, which is no measure of the path.
 TEST_F(Sending, TimeoutInRecoveryLeavesSsthresh) {
   warm_up();
   peer.write(60 * kMss);
@@ -176,7 +176,7 @@ TEST_F(Sending, TimeoutInRecoveryLeavesSsthresh) {
   peer.ack(seq(12));
   ASSERT_EQ(peer.collect().size(), 20U);
   peer.advance(1ms);
-  peer.ack(seq(12), {{seq(29), seq(32)}});  // 17 are lost, and so are their repeats.
+  peer.ack(seq(12), {{seq(29), seq(32)}});  // 17 are lost, and so are their retransmissions.
   ASSERT_EQ(counters().rack_recoveries, 1U);
   for (int i = 0; counters().rto_fired == 0; ++i) {
     ASSERT_LT(i, 100);
@@ -186,7 +186,7 @@ TEST_F(Sending, TimeoutInRecoveryLeavesSsthresh) {
   std::uint32_t una = 12;
   std::uint32_t sent = 32;
   std::size_t most = 0;
-  // Now all arrives.
+  // Now everything arrives.
   for (int round = 0; una < 60 && round < 20; ++round) {
     const auto segs = peer.collect();
     most = std::max(most, segs.size());
@@ -212,7 +212,7 @@ TEST_F(Sending, PeerWithoutSackIsRepairedByDuplicates) {
   wire::TcpOptions options = offer();
   options.sack_permitted = false;
   plain.open(options);
-  plain.ack(plain.first());  // The window gets its scale.
+  plain.ack(plain.first());  // The window scale takes effect.
   plain.write(8 * kMss);
   ASSERT_EQ(plain.collect().size(), 8U);
   plain.advance(1ms);
@@ -229,7 +229,7 @@ TEST_F(Sending, PeerWithoutSackIsRepairedByDuplicates) {
   EXPECT_EQ(plain.collect().at(0).seq, plain.first() + 3 * kMss);
 }
 
-TEST_F(Sending, ShutWindowIsProbedAndReopens) {
+TEST_F(Sending, ClosedWindowIsProbedAndReopens) {
   warm_up();
   peer.write(4 * kMss);
   peer.collect();
@@ -237,7 +237,7 @@ TEST_F(Sending, ShutWindowIsProbedAndReopens) {
   peer.write(3 * kMss);
   EXPECT_TRUE(peer.collect().empty());
   int probes = 0;
-  // Longer than the user timeout: a peer that answers may keep it shut.
+  // Longer than the user timeout: a peer that answers may keep it closed.
   while (peer.now < at(100s)) {
     ASSERT_TRUE(peer.fire());
     for (const Seg& seg : peer.collect()) {
@@ -270,8 +270,8 @@ TEST_F(Sending, RoomIsAWindowAndAChunk) {
   EXPECT_EQ(peer.user.stream->room(), 10 * kMss + (256U << 10) - 100'000);
 }
 
-// The ISN is a hash plus a clock of 4.096 us ticks (RFC 6528): at the right time it is the one
-// wanted.
+// The ISN is a hash plus a clock of 4.096 us ticks (RFC 6528): at the right time it is the wanted
+// one.
 TEST_F(Sending, NumbersWrap) {
   constexpr std::uint32_t kWanted = 0xffffe000;
   Peer wrapping(make_config());
@@ -301,7 +301,7 @@ TEST_F(Sending, NumbersWrap) {
   EXPECT_EQ(wrapping.stack.counters().rto_fired, 0U);
 }
 
-// RFC 6675 section 5: what an ACK SACKs is news, also when a later ACK was faster.
+// RFC 6675 section 5: the SACK blocks of an ACK are used, even if a later ACK overtook it.
 TEST_F(Sending, SackOfAnOvertakenAckIsTaken) {
   warm_up();
   peer.write(6 * kMss);
@@ -313,7 +313,7 @@ TEST_F(Sending, SackOfAnOvertakenAckIsTaken) {
   EXPECT_EQ(numbers(bulk(peer.collect())), std::vector<int>{3}) << "three SACKed behind it";
 }
 
-// And behind PAWS, which takes its timestamp for an old one: by as little as networks reorder.
+// Also past PAWS, which takes its timestamp for an old one: by as little as networks reorder.
 TEST_F(Sending, SackOfAnAckWithAnOvertakenTimestampIsTaken) {
   warm_up();
   peer.write(6 * kMss);
@@ -346,7 +346,7 @@ TEST_F(Sending, SackOfAnOvertakenAckIsNoDsack) {
   EXPECT_EQ(counters().dsacked_segments, 1U);
 }
 
-// Without timestamps only D-SACKs tell that a recovery was needless (RFC 3708).
+// Without timestamps only D-SACKs show that a recovery was needless (RFC 3708).
 class Needless : public testing::Test {
  protected:
   Needless() : peer(make_config()) {
@@ -381,7 +381,7 @@ class Needless : public testing::Test {
   std::uint32_t before = 0;
 };
 
-TEST_F(Needless, RecoveryIsTakenBackByDsacksOfAllItRepeated) {
+TEST_F(Needless, RecoveryIsUndoneByDsacksOfAllItsRetransmissions) {
   peer.ack(seq(2), {{seq(4), seq(8)}});
   ASSERT_EQ(bulk(peer.collect()).size(), 2U) << "2 and 3, which are late";
   peer.advance(100us);
@@ -395,7 +395,7 @@ TEST_F(Needless, RecoveryIsTakenBackByDsacksOfAllItRepeated) {
   EXPECT_EQ(peer.stack.counters().dsacked_segments, 2U);
 }
 
-TEST_F(Needless, RecoveryOfOneRealLossIsNot) {
+TEST_F(Needless, RecoveryOfOneRealLossIsNotUndone) {
   peer.ack(seq(2), {{seq(4), seq(8)}});
   ASSERT_EQ(bulk(peer.collect()).size(), 2U);
   peer.advance(1ms);
@@ -407,7 +407,7 @@ TEST_F(Needless, RecoveryOfOneRealLossIsNot) {
   EXPECT_LT(cwnd(), before);
 }
 
-TEST_F(Needless, TimeoutIsTakenBackToo) {
+TEST_F(Needless, TimeoutIsUndoneToo) {
   std::vector<Seg> repeats;
   while (peer.stack.counters().rto_fired == 0) {
     ASSERT_TRUE(peer.fire());

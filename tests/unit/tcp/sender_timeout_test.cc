@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Sending against a hand-driven peer that is silent: timeouts, and taking them back.
+// Sending against a silent hand-driven peer: timeouts, and undoing them.
 
 #include <gtest/gtest.h>
 
@@ -40,8 +40,8 @@ TEST_F(Sending, SilenceEndsInTheUserTimeout) {
   EXPECT_NEAR(in_ms(peer.now - start), in_ms(peer.config.tcp.user_timeout), 10);
 }
 
-// RFC 3522 and RFC 4015: the originals were late, not lost; their timestamps tell.
-TEST_F(Sending, SpuriousTimeoutIsTakenBack) {
+// RFC 3522 and RFC 4015: the originals were late, not lost, as their timestamps show.
+TEST_F(Sending, SpuriousTimeoutIsUndone) {
   warm_up();
   peer.write(10 * kMss);
   ASSERT_EQ(peer.collect().size(), 10U);
@@ -60,7 +60,7 @@ TEST_F(Sending, SpuriousTimeoutIsTakenBack) {
   EXPECT_EQ(peer.collect().size(), 2U) << "the window of 10 is back, and 8 are in flight";
 }
 
-TEST_F(Sending, RealTimeoutIsNotTakenBack) {
+TEST_F(Sending, RealTimeoutIsNotUndone) {
   warm_up();
   peer.write(4 * kMss);
   peer.collect();
@@ -91,7 +91,7 @@ TEST_F(Sending, TimeoutRepeatsOnlyHoles) {
   for (const int n : repeated) EXPECT_LT(n, 6) << "6 and 7 were SACKed";
 }
 
-// ... until the first segment itself was SACKed and still is not acknowledged.
+// ... until the first segment itself was SACKed and is still not acknowledged.
 TEST_F(Sending, RenegedSackIsSentAgain) {
   warm_up();
   peer.write(4 * kMss);
@@ -100,7 +100,7 @@ TEST_F(Sending, RenegedSackIsSentAgain) {
   peer.ack(seq(2), {{seq(3), seq(6)}});
   ASSERT_EQ(numbers(peer.collect()), std::vector<int>{2});
   peer.advance(1ms);
-  peer.ack(seq(3));  // The hole is filled, and the rest thrown away.
+  peer.ack(seq(3));  // The hole is filled, and the rest was dropped.
   std::vector<int> repeated;
   for (int i = 0; i < 10 && repeated.size() < 1; ++i) {
     ASSERT_TRUE(peer.fire());
@@ -112,10 +112,10 @@ TEST_F(Sending, RenegedSackIsSentAgain) {
   EXPECT_EQ(numbers(peer.collect()).front(), 4);
 }
 
-TEST_F(Sending, PollerAbsentForLongRaisesTheFloor) {
+TEST_F(Sending, LongPollGapRaisesTheFloor) {
   warm_up();
   peer.stack.note_poll_gap(peer.now, 50ms);
-  peer.stack.note_poll_gap(peer.now, 1us);  // It is back.
+  peer.stack.note_poll_gap(peer.now, 1us);  // The poller is back.
   peer.write(kMss);
   peer.collect();
   const TimePoint sent = peer.now;
@@ -123,7 +123,7 @@ TEST_F(Sending, PollerAbsentForLongRaisesTheFloor) {
   EXPECT_GE(peer.now - sent, 200ms);
 }
 
-TEST_F(Sending, PollerThatIsBackForLongLowersTheFloor) {
+TEST_F(Sending, FloorFallsAfterTheLastPollGap) {
   warm_up();
   peer.stack.note_poll_gap(peer.now, 50ms);
   for (int turn = 0; turn < 3; ++turn) {

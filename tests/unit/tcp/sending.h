@@ -14,7 +14,7 @@
 
 namespace ztcp::tcp::test {
 
-// Without what only asks whether the peer lives.
+// Without segments that only ask whether the peer lives.
 inline std::vector<Seg> bulk(std::vector<Seg> segs) {
   std::erase_if(segs, [](const Seg& seg) { return seg.payload.size() <= 1; });
   return segs;
@@ -29,13 +29,13 @@ class Sending : public testing::Test {
     return config;
   }
   std::uint32_t seq(std::uint32_t segment) const { return peer.first() + segment * kMss; }
-  // Segments by number, and what else there was.
+  // Numbers of the segments, followed by any other frames.
   std::vector<int> numbers(const std::vector<Seg>& segs) const {
     std::vector<int> result;
     for (const Seg& seg : segs) result.push_back(static_cast<int>((seg.seq - peer.first()) / kMss));
     return result;
   }
-  // Segments already sent: acknowledged one round trip of 1 ms later, so that the RTT is known.
+  // Two segments, acknowledged one round trip of 1 ms later, so that the RTT is known.
   void warm_up() {
     peer.write(2 * kMss);
     ASSERT_EQ(peer.collect().size(), 2U);

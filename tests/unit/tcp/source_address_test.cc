@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Packets that name a source where nobody can be (RFC 9293 MUST-63, RFC 1122 section 3.2.1.3).
+// Packets with impossible source addresses (RFC 9293 MUST-63, RFC 1122 section 3.2.1.3).
 #include <string>
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ class Source : public testing::TestWithParam<const char*> {
     stack.collect(at(0s), out);  // The announcement.
     EXPECT_TRUE(stack.listen(kListenPort, user));
   }
-  // How many frames answer it; ARP for whoever is to be answered counts.
+  // Number of frames that answer it; an ARP request for the answer counts.
   std::size_t answers(Bytes bytes) {
     RxFrame frame;
     frame.head = bytes;
@@ -86,13 +86,13 @@ INSTANTIATE_TEST_SUITE_P(Nobody, Source,
 using Destination = Source;
 
 // MUST-46.
-TEST_F(Destination, OfAConnectMustBeOneHost) {
+TEST_F(Destination, AConnectNeedsAHostAddress) {
   for (const char* text : {"224.0.0.1", "255.255.255.255", "10.0.0.255", "127.0.0.1", "0.0.0.0"})
     EXPECT_FALSE(stack.connect(at(0s), {*parse_ipv4(text), 80}, user)) << text;
 }
 
-// What the rename leaves alone, so that the tests above test the source.
-TEST_F(Destination, OfAnHonestPacketAnswers) {
+// The unmodified packet is answered, so that the tests above test the source.
+TEST_F(Destination, AValidPacketIsAnswered) {
   EXPECT_EQ(answers(frame_from_peer({.flags = wire::kSyn}, kListenPort, 5000)->bytes), 1U);
   EXPECT_EQ(answers(ping_without_data()), 1U);
 }

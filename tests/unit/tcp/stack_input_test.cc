@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// From a frame to whom it is for (stack_input.cc, stack_icmp.cc).
+// Frame dispatch (stack_input.cc, stack_icmp.cc).
 #include <gtest/gtest.h>
 
 #include "tests/unit/tcp/harness.h"
@@ -65,8 +65,8 @@ TEST(Arp, RequestForUsIsAnswered) {
   EXPECT_EQ(reply->target_mac, kPeerMac);
 }
 
-// A switch floods what it has not learnt yet, and a port may be promiscuous.
-TEST(Ethernet, FramesToOthersAreNoneOfOurBusiness) {
+// A switch floods frames to MACs it has not learnt yet, and a port may be promiscuous.
+TEST(Ethernet, FramesToOtherMacsAreIgnored) {
   constexpr MacAddress kOther{{2, 0, 0, 0, 0, 0x55}};
   Stack stack(test_config(), {1, 2});
   std::vector<TxFrame> out(8);
@@ -79,7 +79,7 @@ TEST(Ethernet, FramesToOthersAreNoneOfOurBusiness) {
     return stack.collect(at(0s), out);
   };
   const Bytes syn = frame_from_peer({.flags = wire::kSyn}, 80, 5000)->bytes;
-  EXPECT_EQ(arrives(syn, kOther), 0U) << "whoever it is for may listen there";
+  EXPECT_EQ(arrives(syn, kOther), 0U) << "its receiver may listen there";
   EXPECT_EQ(arrives(syn, kBroadcastMac), 0U) << "TCP has one receiver";
   EXPECT_EQ(stack.counters().rx_not_for_us, 2U);
   EXPECT_EQ(arrives(syn, kOurMac), 1U) << "refused";

@@ -11,7 +11,7 @@
 namespace ztcp::tcp::test {
 namespace {
 
-// What a connection takes beside its object of a few KiB.
+// Memory of a connection beside its object of a few KiB.
 std::size_t connection_kib(std::uint16_t mtu_bytes) {
   StackConfig config;
   config.mtu_bytes = mtu_bytes;
@@ -21,7 +21,7 @@ std::size_t connection_kib(std::uint16_t mtu_bytes) {
 }
 
 // docs/sizing.md ("Pages and cores" and "Memory of a process").
-TEST(Stack, AConnectionTakesWhatDocumentsSay) {
+TEST(Stack, AConnectionTakesTheDocumentedMemory) {
   EXPECT_EQ(connection_kib(9000), 136U);
   EXPECT_EQ(connection_kib(1500), 280U);
 }
@@ -69,7 +69,7 @@ TEST(Stack, SteadyStateDoesNotAllocate) {
   pair.connect();
   const Bytes out = pattern(1'000'000);
   std::size_t sent = 0;
-  // The harness allocates a frame for each it carries; so the Stacks are driven by hand here.
+  // The harness allocates each frame, so the Stacks are driven by hand here.
   std::vector<TxFrame> burst(64);
   std::vector<Bytes> memory(64, Bytes(1600));
   std::vector<RxFrame> views(64);
@@ -92,14 +92,14 @@ TEST(Stack, SteadyStateDoesNotAllocate) {
       views[i].head = std::span(memory[i]).first(at);
       views[i].charge_bytes = 2048;
     }
-    // Two frames change places and one is lost now and then: the repair is part of it.
+    // Now and then two frames are swapped and one is lost, so that repair is included.
     std::size_t first = 0;
     if (++turns % 7 == 0 && count > 3) {
       std::swap(views[0], views[2]);
       first = 1;
     }
     to.on_frames(pair.now, std::span(views).subspan(first, count - first));
-    // Held frames lie in `memory`, which is written again: the bytes are not looked at here.
+    // Held frames lie in `memory`, which is overwritten: the bytes are not compared here.
     while (to.take_released(released) > 0) {
     }
     from.on_timers(pair.now);
@@ -127,7 +127,7 @@ TEST(Stack, SteadyStateDoesNotAllocate) {
   EXPECT_GT(pair.left.counters().rack_recoveries, 0U);
 }
 
-TEST(Stack, RefusesWhatItCannotReach) {
+TEST(Stack, RefusesAddressesItCannotReach) {
   Peer peer;
   const auto far = peer.stack.connect(peer.now, {Ipv4Address{0x08080808}, 80}, peer.user);
   ASSERT_FALSE(far);
@@ -161,9 +161,9 @@ TEST(Stack, TablesAreBounded) {
   EXPECT_EQ(more.error().code, Errc::kFull);
 }
 
-// Sixteen places, a SYN each millisecond that nobody means; whoever means it still gets through,
+// Sixteen slots and a SYN each millisecond that is never completed; a real peer still gets through,
 // and so does our own user.
-TEST(Stack, SynFloodPushesOutItself) {
+TEST(Stack, SynFloodDisplacesItsOwnSyns) {
   Peer peer;
   ASSERT_TRUE(peer.stack.listen(kListenPort, peer.user));
   peer.our_port = kListenPort;
@@ -184,9 +184,9 @@ TEST(Stack, SynFloodPushesOutItself) {
   EXPECT_TRUE(peer.stack.connect(peer.now, {kPeerIp, kPeerPort}, ours));
 }
 
-// As many peers as there are places come in the same microsecond, and more: those that got a place
-// keep it, the others are not answered and ask again.
-TEST(Stack, ACrowdOfPeersIsNoFlood) {
+// More peers than slots arrive in the same microsecond: those that got a slot keep it, the others
+// are not answered and send their SYN again.
+TEST(Stack, ABurstOfPeersIsNotTakenForAFlood) {
   Peer peer;
   ASSERT_TRUE(peer.stack.listen(kListenPort, peer.user));
   peer.our_port = kListenPort;
@@ -209,7 +209,7 @@ TEST(Stack, ACrowdOfPeersIsNoFlood) {
   EXPECT_EQ(peer.stack.counters().tx_resets, 0U);
 }
 
-// A stranger's SYN has to wait for the grace that half-open connections have; our user does not.
+// A stranger's SYN has to wait for the grace of half-open connections; our user does not.
 TEST(Stack, SynFloodGivesWayToOurOwnConnectAtOnce) {
   Peer peer;
   ASSERT_TRUE(peer.stack.listen(kListenPort, peer.user));
@@ -222,7 +222,7 @@ TEST(Stack, SynFloodGivesWayToOurOwnConnectAtOnce) {
   EXPECT_TRUE(peer.stack.connect(peer.now, {kPeerIp, kPeerPort}, ours));
 }
 
-TEST(Stack, SynFloodPushesOutTheOldest) {
+TEST(Stack, SynFloodDisplacesTheOldest) {
   Peer peer;
   ASSERT_TRUE(peer.stack.listen(kListenPort, peer.user));
   peer.our_port = kListenPort;
@@ -244,8 +244,8 @@ TEST(Stack, SynFloodPushesOutTheOldest) {
   EXPECT_TRUE(peer.user.opened);
 }
 
-// Whatever else is to be sent, and whoever takes the places meanwhile.
-TEST(Stack, EveryAbortedConnectionSaysSo) {
+// Beside any other frames to send, and even if the slots are taken meanwhile.
+TEST(Stack, EveryAbortedConnectionSendsAReset) {
   StackConfig config = test_config();
   config.max_connections = 200;
   Peer peer(config);
@@ -287,9 +287,8 @@ TEST(Stack, TimeWaitMakesRoomForNewConnections) {
   EXPECT_TRUE(peer.stack.connect(peer.now, {kPeerIp, kPeerPort}, peer.user));
 }
 
-// A user that hears of its connection's end and dials again at once must not get the slot whose
-// end it is just hearing of.
-TEST(Stack, SlotIsNotReusedUnderItsOwnFeet) {
+// A user that dials again while it is told of its connection's end must not get that slot.
+TEST(Stack, SlotIsNotReusedInsideItsEndEvent) {
   StackConfig config = test_config();
   config.max_connections = 1;
   Peer peer(config);
@@ -305,8 +304,8 @@ TEST(Stack, SlotIsNotReusedUnderItsOwnFeet) {
   EXPECT_TRUE(peer.stack.connect(peer.now, {kPeerIp, kPeerPort}, second));
 }
 
-// Nor one in TIME-WAIT whose user has not yet heard of the end.
-TEST(Stack, SlotIsNotReusedBeforeItsEndIsTold) {
+// The same for a slot in TIME-WAIT whose user has not been told of the end.
+TEST(Stack, SlotIsNotReusedBeforeItsEndIsReported) {
   StackConfig config = test_config();
   config.max_connections = 1;
   Peer peer(config);

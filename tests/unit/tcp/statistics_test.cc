@@ -36,7 +36,7 @@ class Statistics : public testing::Test {
   Peer peer;
 };
 
-TEST_F(Statistics, NameEachConnectionAndItsState) {
+TEST_F(Statistics, ListEachConnectionAndItsState) {
   EXPECT_TRUE(all(peer.stack).empty());
   peer.open();
   const ConnectionStatistics s = only();
@@ -52,7 +52,7 @@ TEST_F(Statistics, NameEachConnectionAndItsState) {
   EXPECT_EQ(only().sent_bytes, 0U) << "a FIN is no byte";
 }
 
-TEST_F(Statistics, TellWhatIsQueuedInFlightAndAcknowledged) {
+TEST_F(Statistics, ReportQueuedInFlightAndAcknowledgedBytes) {
   peer.open();
   peer.write(12 * kMss);
   ASSERT_EQ(peer.collect().size(), 10U);
@@ -73,7 +73,7 @@ TEST_F(Statistics, TellWhatIsQueuedInFlightAndAcknowledged) {
   EXPECT_GE(s.rto, peer.config.tcp.rto_min);
 }
 
-TEST_F(Statistics, CountWhatWasLost) {
+TEST_F(Statistics, CountLossesAndRetransmissions) {
   peer.open();
   peer.write(2 * kMss);
   peer.collect();
@@ -99,7 +99,7 @@ TEST_F(Statistics, CountWhatWasLost) {
   EXPECT_EQ(only().zero_windows, 1U);
 }
 
-TEST_F(Statistics, CountWhatCameAndHow) {
+TEST_F(Statistics, CountReceivedBytesAndSegments) {
   peer.open();
   peer.send_data(100, peer.first());
   const std::uint32_t next = peer.peer_nxt();
@@ -113,8 +113,8 @@ TEST_F(Statistics, CountWhatCameAndHow) {
   EXPECT_EQ(only().received_bytes, 200U);
 }
 
-// A slot is used again: the next connection's numbers are its own.
-TEST_F(Statistics, BeginAtNothing) {
+// A slot is reused: the next connection begins with its own numbers.
+TEST_F(Statistics, OfAReusedSlotBeginAtZero) {
   peer.open();
   peer.write(kMss);
   peer.collect();
@@ -129,7 +129,7 @@ TEST_F(Statistics, BeginAtNothing) {
   EXPECT_EQ(s.sent_bytes + s.received_bytes + s.retransmitted_bytes, 0U);
 }
 
-TEST_F(Statistics, TellReorderingAndNeedlessRepeats) {
+TEST_F(Statistics, ReportReorderingAndNeedlessRetransmissions) {
   peer.open();
   peer.write(4 * kMss);
   peer.collect();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// TIME-WAIT: what ends it early, and what does not.
+// TIME-WAIT: events that end it early, and others.
 #include <gtest/gtest.h>
 
 #include "tests/unit/tcp/harness.h"
@@ -9,7 +9,7 @@
 namespace ztcp::tcp::test {
 namespace {
 
-// A connection in TIME-WAIT, the peer's side of it ended at peer_first().
+// A connection in TIME-WAIT; the peer's side of it ended at peer_first().
 class TimeWait : public testing::Test {
  protected:
   TimeWait() {
@@ -24,7 +24,7 @@ class TimeWait : public testing::Test {
     peer.collect();
     peer.advance(20ms);
   }
-  // Still there: it acknowledges the FIN once more.
+  // Still in TIME-WAIT: it acknowledges the FIN once more.
   void expect_waits() {
     peer.advance(20ms);
     peer.send(
@@ -36,7 +36,7 @@ class TimeWait : public testing::Test {
   Peer peer;
 };
 
-// RFC 1122 section 4.2.2.13: and from a number beyond all that were used.
+// RFC 1122 section 4.2.2.13: from a number beyond all used ones.
 TEST_F(TimeWait, ANewSynBeginsANewConnection) {
   peer.send({.flags = wire::kSyn, .seq = peer.irs + 1000});
   const Seg answer = peer.collect_one();
@@ -45,22 +45,22 @@ TEST_F(TimeWait, ANewSynBeginsANewConnection) {
   EXPECT_LT(answer.seq - (peer.first() + 5001), 1U << 31);
 }
 
-// RFC 9293 section 3.10.7.4, eighth: whoever says it again has not heard our ACK.
-TEST_F(TimeWait, BeginsAnewWithARepeatedFin) {
+// RFC 9293 section 3.10.7.4, eighth: a peer that repeats its FIN has not received our ACK.
+TEST_F(TimeWait, IsRestartedByARepeatedFin) {
   peer.pass(peer.config.tcp.time_wait - 100ms);
   expect_waits();
   peer.pass(peer.config.tcp.time_wait - 100ms);
   expect_waits();
 }
 
-TEST_F(TimeWait, IsNotEndedByASynThatNobodyListensFor) {
+TEST_F(TimeWait, IsNotEndedByASynWithoutAListener) {
   peer.stack.unlisten(kListenPort);
   peer.send({.flags = wire::kSyn, .seq = peer.irs + 1000});
   EXPECT_EQ(flags_of(peer.collect_one()), ".") << "RFC 5961 section 4.2";
   expect_waits();
 }
 
-TEST_F(TimeWait, IsNotEndedByWhatIsNoPlainSyn) {
+TEST_F(TimeWait, IsNotEndedByASynWithOtherFlags) {
   for (const auto flags : {wire::kSyn | wire::kFin, wire::kSyn | wire::kRst}) {
     peer.send({.flags = flags, .seq = peer.irs + 1000});
     for (const Seg& answer : peer.collect()) EXPECT_EQ(flags_of(answer), ".");
@@ -76,8 +76,8 @@ TEST_F(TimeWait, IsNotEndedByAnOldSyn) {
   expect_waits();
 }
 
-// A table without another place has the one that TIME-WAIT leaves.
-TEST(TimeWaitAlone, GivesItsOwnPlace) {
+// A full table uses the slot that TIME-WAIT gives up.
+TEST(TimeWaitAlone, GivesUpItsOwnSlot) {
   StackConfig config = test_config();
   config.max_connections = 1;
   Peer peer(config);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Timers of the sending half against a hand-driven peer: when they must not fire, and what must
-// leave when they do.
+// Timers of the sending half against a hand-driven peer: when they must not fire, and the frames
+// they must cause.
 #include <gtest/gtest.h>
 
 #include "tests/unit/tcp/harness.h"
@@ -36,8 +36,8 @@ class Timeout : public testing::Test {
   std::uint32_t base = 0;
 };
 
-// RFC 6298 (2.3): the variance counts at least as a clock's granularity, or a path whose round
-// trips are all alike has a timeout of one round trip.
+// RFC 6298 (2.3): the variance counts as at least a clock's granularity; otherwise a path with
+// constant round trips has a timeout of one round trip.
 TEST_F(Timeout, SteadyPathLeavesRoomForALateAnswer) {
   settle(20ms);
   peer.write(kMss);
@@ -65,7 +65,7 @@ TEST_F(Timeout, RepairOnALongPathIsGivenItsRoundTrip) {
   EXPECT_EQ(counters().tx_retransmitted_bytes, kMss);
 }
 
-// RFC 8985 section 7.2: a probe that would come after the timeout takes its place.
+// RFC 8985 section 7.2: a probe that would come after the timeout replaces it.
 TEST_F(Timeout, TailIsProbedOnALongPathToo) {
   settle(20ms);
   peer.write(2 * kMss);
@@ -75,7 +75,7 @@ TEST_F(Timeout, TailIsProbedOnALongPathToo) {
   EXPECT_EQ(counters().rto_fired, 0U);
 }
 
-// RFC 6298 (5.4): whatever else is in flight.
+// RFC 6298 (5.4): regardless of other data in flight.
 TEST_F(Timeout, FirstSegmentLeavesAtOnce) {
   settle(1ms);
   peer.write(kMss);
@@ -89,8 +89,8 @@ TEST_F(Timeout, FirstSegmentLeavesAtOnce) {
   EXPECT_EQ(repeat[0].seq, seq(base));
 }
 
-// The answer was lost, not the segment: the echo of the original says nothing about the path.
-TEST_F(Timeout, LostAnswerIsNoLongRoundTrip) {
+// The answer was lost, not the segment: the echo of the original tells nothing of the path.
+TEST_F(Timeout, LostAnswerIsNotALongRoundTrip) {
   settle(1ms);
   peer.write(kMss);
   peer.collect();
@@ -110,7 +110,7 @@ TEST_F(Timeout, LostAnswerIsNoLongRoundTrip) {
   EXPECT_LT(peer.now - sent, 20ms);
 }
 
-// All the answers were lost: the second segment was sent once and yet waited for the repeat.
+// All answers were lost: the second segment was sent once, but its answer waited for the repeat.
 TEST_F(Timeout, SegmentsAnsweredWithARepeatAreNoSample) {
   settle(1ms);
   peer.write(3 * kMss);
@@ -127,8 +127,8 @@ TEST_F(Timeout, SegmentsAnsweredWithARepeatAreNoSample) {
   EXPECT_LT(peer.now - sent, 20ms);
 }
 
-// RFC 1122 section 4.2.2.16: a window that shrinks to nothing is probed, and a peer that answers
-// is not given up (RFC 9293 section 3.8.6.1).
+// RFC 1122 section 4.2.2.16: a window that shrinks to zero is probed, and a peer that answers is
+// not given up (RFC 9293 section 3.8.6.1).
 TEST_F(Timeout, PeerThatShrinksItsWindowAndAnswersIsNotGivenUp) {
   settle(1ms);
   peer.write(2 * kMss);
@@ -152,17 +152,17 @@ TEST_F(Timeout, PeerThatShrinksItsWindowAndAnswersIsNotGivenUp) {
   EXPECT_FALSE(peer.user.failed);
 }
 
-// However short the user timeout: what counts is a probe without an answer.
+// For short user timeouts, too: only an unanswered probe counts.
 class ShortPatience : public testing::TestWithParam<Duration> {
  protected:
   ShortPatience() : peer(make_config()) { peer.open(); }
   static StackConfig make_config() {
     StackConfig config = test_config();
     config.tcp.user_timeout = GetParam();
-    config.tcp.keepalive_idle = 1h;  // They would answer for it.
+    config.tcp.keepalive_idle = 1h;  // Otherwise keepalives would get answers.
     return config;
   }
-  // Answers whatever the Stack says, for `span`.
+  // Answers every frame of the Stack, for `span`.
   void keep_shut(std::uint32_t ack, Duration span) {
     const TimePoint end = peer.now + span;
     while (peer.now < end) {
@@ -173,7 +173,7 @@ class ShortPatience : public testing::TestWithParam<Duration> {
       peer.send({.seq = peer.peer_nxt(), .ack = ack, .window = 0});
     }
   }
-  // How long the Stack asks a peer that has gone, and how often.
+  // How long the Stack probes a peer that is gone, and how often.
   Duration fall_silent(int& asked) {
     TimePoint first{};
     while (!peer.user.failed) {
@@ -187,7 +187,7 @@ class ShortPatience : public testing::TestWithParam<Duration> {
   Peer peer;
 };
 
-TEST_P(ShortPatience, ShutWindowOfAPeerThatAnswersIsWaitedFor) {
+TEST_P(ShortPatience, ClosedWindowOfAPeerThatAnswersIsTolerated) {
   peer.send({.seq = peer.peer_nxt(), .ack = peer.first(), .window = 0});
   peer.write(kMss);
   keep_shut(peer.first(), 60s);
@@ -197,7 +197,7 @@ TEST_P(ShortPatience, ShutWindowOfAPeerThatAnswersIsWaitedFor) {
   EXPECT_GE(asked, 3) << "a lost answer is no death";
 }
 
-TEST_P(ShortPatience, WindowShutOverDataInFlightIsWaitedFor) {
+TEST_P(ShortPatience, WindowClosedOverDataInFlightIsTolerated) {
   peer.ack(peer.first());
   peer.write(2 * kMss);
   ASSERT_EQ(peer.collect().size(), 2U);
@@ -213,9 +213,9 @@ TEST_P(ShortPatience, WindowShutOverDataInFlightIsWaitedFor) {
 INSTANTIATE_TEST_SUITE_P(UserTimeouts, ShortPatience,
                          testing::Values(100ms, 500ms, 1900ms, 2000ms, 3000ms, 8000ms));
 
-// Section 3.8.6.1 holds for a user who waits. Nobody waits after close(): a peer that keeps its
-// window shut must not keep the slot.
-TEST_F(Timeout, ShutWindowDoesNotKeepAClosedConnection) {
+// Section 3.8.6.1 holds while a user waits. After close() nobody does: a peer that keeps its window
+// closed must not keep the slot.
+TEST_F(Timeout, ClosedWindowDoesNotKeepAClosedConnection) {
   settle(1ms);
   peer.send({.seq = peer.peer_nxt(), .ack = seq(base), .window = 0});
   peer.write(kMss);
@@ -234,8 +234,8 @@ TEST_F(Timeout, ShutWindowDoesNotKeepAClosedConnection) {
   EXPECT_EQ(peer.stack.next_deadline(), kNever);
 }
 
-// Whoever hears that it failed asks how it stood.
-TEST_F(Timeout, WhatFailedTellsHowItStood) {
+// A user asks for the state inside its failure event.
+TEST_F(Timeout, AFailedConnectionReportsItsHealth) {
   settle(20ms);
   const TimePoint heard = peer.now;
   peer.write(3 * kMss);
@@ -254,7 +254,7 @@ TEST_F(Timeout, WhatFailedTellsHowItStood) {
   EXPECT_GT(health.cwnd_bytes, 0U);
 }
 
-// RFC 8985 section 7.4.2, case 2: a peer without D-SACK that got the segment twice.
+// RFC 8985 section 7.4.2, case 2: a peer without D-SACK that received the segment twice.
 TEST_F(Timeout, NeedlessProbeToAPeerWithoutDsackIsNoLoss) {
   settle(1ms);
   peer.write(2 * kMss);
@@ -269,8 +269,8 @@ TEST_F(Timeout, NeedlessProbeToAPeerWithoutDsackIsNoLoss) {
   EXPECT_EQ(peer.collect().size(), 10U) << "the initial window, not seven tenths of it";
 }
 
-// RFC 8985 section 7.2: only an ACK of something restarts the probe's timer.
-TEST_F(Timeout, AcksOfNothingDoNotPutTheTailProbeOff) {
+// RFC 8985 section 7.2: only an ACK that acknowledges something restarts the probe's timer.
+TEST_F(Timeout, AcksOfNothingDoNotDelayTheTailProbe) {
   settle(1ms);
   peer.write(2 * kMss);
   ASSERT_EQ(peer.collect().size(), 2U);

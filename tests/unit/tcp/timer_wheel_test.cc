@@ -30,7 +30,7 @@ TEST_F(Wheel, FiresNeverEarlyAndAtMostATickLate) {
   for (const Duration delay : {Duration(1us), Duration(100us), Duration(5ms), Duration(2s),
                                Duration(1h), Duration(24h * 400)}) {
     wheel.schedule(3, start + delay);
-    // The way there leads through coarser levels.
+    // The path leads through coarser levels.
     TimePoint next = wheel.next_deadline();
     while (next < start + delay) {
       EXPECT_EQ(advance(next), Nodes{}) << delay.count();
@@ -76,7 +76,7 @@ TEST_F(Wheel, NodeMayCancelAndScheduleOthersFromItsCall) {
   EXPECT_EQ(advance(start + 3ms), Nodes{9});
 }
 
-// A node that is never satisfied can't spin, however long the gap since the last turn was.
+// A node that always reschedules itself can't spin, however long the gap since the last turn was.
 TEST_F(Wheel, OverdueNodeFiresOncePerTurn) {
   advance(start);
   wheel.schedule(5, start - 1s);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How much a sender has in flight against a hand-driven peer: what makes the congestion window
-// grow and what doesn't.
+// Data in flight against a hand-driven peer: events that make the congestion window grow, and
+// others that do not.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -35,8 +35,9 @@ class Window : public testing::Test {
   Peer peer;
 };
 
-// RFC 5681 section 3.1: a segment more for each one acknowledged, however many ACKs arrive at once.
-TEST_F(Window, DoublesThoughTheAcksComeInOneBurst) {
+// RFC 5681 section 3.1: one segment more for each acknowledged one, however many ACKs arrive at
+// once.
+TEST_F(Window, DoublesWhenTheAcksComeInOneBurst) {
   std::uint32_t sent = 0;
   for (std::uint32_t window = 10; window <= 80; window *= 2) {
     peer.write(window * kMss);
@@ -53,8 +54,8 @@ TEST_F(Window, DoublesThoughTheAcksComeInOneBurst) {
   }
 }
 
-// Section 4.1's concern: what the user did not fill says nothing about the path.
-TEST_F(Window, DoesNotGrowByAcksOfWhatDidNotFillIt) {
+// Section 4.1's concern: data that did not fill the window tells nothing about the path.
+TEST_F(Window, DoesNotGrowByAcksOfDataThatDidNotFillIt) {
   peer.write(12 * kMss);
   ASSERT_EQ(peer.collect().size(), 10U);
   peer.advance(1ms);
@@ -72,8 +73,8 @@ TEST_F(Window, DoesNotGrowByAcksOfWhatDidNotFillIt) {
   EXPECT_EQ(peer.collect().size(), 20U);
 }
 
-// RFC 3042 section 2 and RFC 5681 section 3.2: what is only SACKed has left the path, so as much
-// may follow; the window itself stays.
+// RFC 3042 section 2 and RFC 5681 section 3.2: SACKed bytes have left the path, so as many may
+// follow; the window itself stays.
 TEST_F(Window, DoesNotGrowBySacksBeforeRecovery) {
   peer.write(30 * kMss);
   ASSERT_EQ(peer.collect().size(), 10U);
@@ -84,8 +85,7 @@ TEST_F(Window, DoesNotGrowBySacksBeforeRecovery) {
   EXPECT_EQ(peer.collect().size(), 4U) << "13 less the 9 in flight";
 }
 
-// RFC 6937: recovery ends at ssthresh. The ACK that ends it covers a window that was SACKed long
-// ago.
+// RFC 6937: recovery ends at ssthresh. The ACK that ends it covers a window that was SACKed before.
 TEST_F(Window, IsSsthreshAfterRecovery) {
   peer.write(60 * kMss);
   ASSERT_EQ(peer.collect().size(), 10U);
@@ -113,7 +113,7 @@ TEST_F(Window, SlowStartStopsAtSsthresh) {
     ASSERT_TRUE(peer.fire());
     peer.collect();
   }
-  // Of 20 in flight all came but the first: ssthresh is 14.
+  // All of 20 in flight arrived except the first: ssthresh is 14.
   std::uint32_t una = 10;
   for (int round = 0; una < 34; ++round) {
     ASSERT_LT(round, 20);
@@ -125,9 +125,9 @@ TEST_F(Window, SlowStartStopsAtSsthresh) {
   }
 }
 
-// RFC 9293 section 3.8.6.2.1: a window much smaller than it has been is not filled at once, though
-// nothing is in flight; the override timeout sees to it that it is filled at all.
-TEST_F(Window, TinyOneIsFilledLate) {
+// RFC 9293 section 3.8.6.2.1: a window much smaller than before is not filled at once, even if
+// nothing is in flight; the override timeout makes sure that it is filled at all.
+TEST_F(Window, TinyWindowIsFilledLate) {
   peer.write(2 * kMss);
   ASSERT_EQ(peer.collect().size(), 2U);
   peer.advance(1ms);
@@ -146,13 +146,13 @@ TEST_F(Window, TinyOneIsFilledLate) {
   EXPECT_TRUE(peer.collect().empty()) << "each time anew";
 }
 
-TEST_F(Window, TinyOneIsUsedAtOnceForAllThereIs) {
+TEST_F(Window, TinyWindowIsUsedAtOnceForTheLastData) {
   peer.send({.seq = peer.peer_nxt(), .ack = seq(0), .window = 1});
   peer.write(256);
   EXPECT_EQ(peer.collect().size(), 1U);
 }
 
-TEST_F(Window, TinyOneThatOpensIsUsedAtOnce) {
+TEST_F(Window, TinyWindowThatOpensIsUsedAtOnce) {
   peer.send({.seq = peer.peer_nxt(), .ack = seq(0)});
   peer.send({.seq = peer.peer_nxt(), .ack = seq(0), .window = 1});
   peer.write(4 * kMss);
@@ -173,14 +173,14 @@ class PlainPeer : public Window {
     wire::TcpOptions options = offer();
     options.sack_permitted = false;
     plain.open(options);
-    plain.ack(plain.first());  // The window gets its scale.
+    plain.ack(plain.first());  // The window scale takes effect.
   }
   std::uint32_t at(std::uint32_t segment) const { return plain.first() + segment * kMss; }
 
   Peer plain;
 };
 
-// RFC 5681 section 2: a duplicate names the window that was named before.
+// RFC 5681 section 2: a duplicate has the same window as before.
 TEST_F(PlainPeer, WindowUpdatesAreNoDuplicates) {
   plain.write(8 * kMss);
   ASSERT_EQ(plain.collect().size(), 8U);
@@ -211,7 +211,7 @@ TEST_F(PlainPeer, FirstTwoDuplicatesLetNewDataOut) {
   EXPECT_EQ(plain.collect().size(), 7U) << "seven tenths of ten";
 }
 
-// RFC 6937 section 3: a duplicate stands for a segment delivered, so recovery goes on sending.
+// RFC 6937 section 3: a duplicate stands for a delivered segment, so recovery goes on sending.
 TEST_F(PlainPeer, DuplicatesInRecoveryLetNewDataOut) {
   plain.write(60 * kMss);
   ASSERT_EQ(plain.collect().size(), 10U);
@@ -224,7 +224,7 @@ TEST_F(PlainPeer, DuplicatesInRecoveryLetNewDataOut) {
     plain.ack(at(10));
     for (const Seg& seg : plain.collect()) sent.push_back((seg.seq - plain.first()) / kMss);
   }
-  // 10 alone was lost: two by limited transmit, the repeat, and until 14 are in flight.
+  // Only 10 was lost: two by limited transmit, the retransmission, and more until 14 are in flight.
   EXPECT_EQ(std::count(sent.begin(), sent.end(), 10U), 1);
   EXPECT_NEAR(static_cast<double>(sent.size()), 14, 1);
   plain.advance(1ms);
