@@ -32,7 +32,7 @@ std::string chosen(std::string_view wanted, std::string_view nccl = {},
   return address ? to_string(*address) : "none";
 }
 
-TEST(ChooseAddress, TakesTheInterfaceThatIsNamed) {
+TEST(ChooseAddress, TakesTheNamedInterface) {
   EXPECT_EQ(chosen("eth1", "eth0", "eth0"), "10.0.1.5");
   EXPECT_EQ(chosen("lo"), "127.0.0.1");
   EXPECT_EQ(chosen("eth9"), "none");
@@ -50,14 +50,14 @@ TEST(ChooseAddress, FollowsNcclsVariable) {
   EXPECT_EQ(chosen("auto", "^", "eth0"), "10.0.0.5") << "one character says nothing";
 }
 
-TEST(ChooseAddress, OfLoopbackIsOneThatIsRoutedToTheHost) {
+TEST(ChooseAddress, ARoutedLoopbackAddressIsPreferredToLocalhost) {
   const std::vector<LocalAddress> host = {up("lo", "127.0.0.1/8"), up("lo", "10.55.0.1/32")};
   EXPECT_EQ(choose_address("auto", "lo", "", host), Ipv4Address{0x0a370001});
   EXPECT_EQ(choose_address("lo", "", "", host), Ipv4Address{0x7f000001})
       << "of processes of this host alone";
 }
 
-TEST(ChooseAddress, ElseTheDefaultRoutesElseWhatThereIs) {
+TEST(ChooseAddress, FallsBackToTheDefaultRouteThenToAnyInterface) {
   EXPECT_EQ(chosen("auto", "", "eth0"), "10.0.0.5");
   EXPECT_EQ(chosen("auto"), "10.0.1.5");
   const std::span all(kHost);
@@ -65,7 +65,7 @@ TEST(ChooseAddress, ElseTheDefaultRoutesElseWhatThereIs) {
   EXPECT_EQ(choose_address("auto", "", "", all.first(0)), std::nullopt);
 }
 
-TEST(DefaultInterface, IsTheOneOfTheLowestMetric) {
+TEST(DefaultInterface, HasTheLowestMetric) {
   const std::string table =
       "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
       "eth1\t00000000\t0100000A\t0003\t0\t0\t200\t00000000\t0\t0\t0\n"

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // Watches over the kernel's loopback, in this process and in children that are killed. Every wait
-// ends with what is waited for, or fails after seconds.
+// ends with its event, or fails after seconds.
 #include "transport/watch/peer_watch.h"
 
 #include <chrono>
@@ -37,7 +37,7 @@ std::unique_ptr<PeerWatch> open_watch(IpAddress nic, std::size_t max_peers = 64,
 
 TimePoint now() { return TimePoint(std::chrono::steady_clock::now().time_since_epoch()); }
 
-// Looks with all of them until `until` holds.
+// Calls look() of all of them until `until` holds.
 bool look_until(std::initializer_list<PeerWatch*> watches, const std::function<bool()>& until) {
   const TimePoint ends = now() + std::chrono::seconds(10);
   while (!until()) {
@@ -83,7 +83,7 @@ class Socket {
   int fd_;
 };
 
-TEST(PeerWatch, EachSideLearnsTheOtherAndHearsOfItsEnd) {
+TEST(PeerWatch, EachSideLearnsTheOtherAndDetectsItsEnd) {
   for (const bool caller_ends : {true, false}) {
     auto a = open_watch(kNicA);
     auto b = open_watch(kNicB);
@@ -97,7 +97,7 @@ TEST(PeerWatch, EachSideLearnsTheOtherAndHearsOfItsEnd) {
   }
 }
 
-TEST(PeerWatch, KnowsHostsByEitherFamily) {
+TEST(PeerWatch, WorksOverIpv6) {
   const IpAddress loopback = *parse_ip("::1");
   const link::Fd probe(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const SocketAddress any_port = to_socket_address({loopback, 0});
@@ -119,7 +119,7 @@ TEST(PeerWatch, OneConnectionServesAllCommsOfAPair) {
   b->expect(kProof);
   for (int i = 0; i < 5; ++i) a->dial(kNicB, b->endpoint(), kProof);
   ASSERT_TRUE(look_until({a.get(), b.get()}, [&] { return a->peers() == 1 && b->peers() == 1; }));
-  b->dial(kNicA, a->endpoint(), kProof);  // Comms the other way.
+  b->dial(kNicA, a->endpoint(), kProof);  // Comms in the other direction.
   a->dial(kNicB, b->endpoint(), kProof);
   for (int i = 0; i < 10; ++i) {
     EXPECT_TRUE(a->look(now()).empty());
@@ -129,8 +129,8 @@ TEST(PeerWatch, OneConnectionServesAllCommsOfAPair) {
   EXPECT_EQ(b->peers(), 1U);
 }
 
-// Both called at once: only the end of the last connection says something.
-TEST(PeerWatch, WhileAnotherConnectionStandsAnEndMeansNothing) {
+// Both dialled at once: only the end of the last connection is a sign.
+TEST(PeerWatch, AnEndIsIgnoredWhileAnotherConnectionStands) {
   auto a = open_watch(kNicA);
   auto b = open_watch(kNicB);
   a->expect(kProof);
@@ -143,7 +143,8 @@ TEST(PeerWatch, WhileAnotherConnectionStandsAnEndMeansNothing) {
   EXPECT_EQ(a->peers(), 0U);
 }
 
-// Each process that shares its NIC with others is called, and its kernel ends more than this.
+// Each process that shares its NIC with others is dialled; the job's own connections tell more than
+// this one.
 TEST(PeerWatch, ProcessesThatShareANicAreWatchedOneByOne) {
   auto a = open_watch(kNicA);
   const auto open_shared = [] {
@@ -162,7 +163,7 @@ TEST(PeerWatch, ProcessesThatShareANicAreWatchedOneByOne) {
   EXPECT_TRUE(look_until({a.get(), b1.get()}, [&] { return a->peers() == 2; }));
 
   b1.reset();
-  EXPECT_TRUE(look_until({a.get()}, [&] { return a->peers() == 1; })) << "and nobody is told";
+  EXPECT_TRUE(look_until({a.get()}, [&] { return a->peers() == 1; })) << "and no loss is reported";
   a.reset();
   const auto gone = gone_from(*b2);
   ASSERT_EQ(gone.size(), 1U);
@@ -192,7 +193,7 @@ void reap(pid_t child) {
   waitpid(child, nullptr, 0);
 }
 
-TEST(PeerWatch, HearsOfAKilledProcessAtOnce) {
+TEST(PeerWatch, AKilledProcessIsDetectedAtOnce) {
   auto watch = open_watch(kNicA);
   const pid_t child = start_child(*watch);
   ASSERT_TRUE(look_until({watch.get()}, [&] { return watch->peers() == 1; }));
@@ -204,8 +205,8 @@ TEST(PeerWatch, HearsOfAKilledProcessAtOnce) {
   EXPECT_LT(now() - killed, std::chrono::seconds(1));
 }
 
-// A data loader that outlives its rank holds no copy of the descriptor.
-TEST(PeerWatch, HearsOfAKilledProcessWhoseChildLivesOn) {
+// A data loader that outlives its rank has no copy of the descriptor.
+TEST(PeerWatch, AKilledProcessIsDetectedThoughItsChildLivesOn) {
   auto watch = open_watch(kNicA);
   std::array<int, 2> channel{};
   ASSERT_EQ(pipe2(channel.data(), O_CLOEXEC), 0);
@@ -275,7 +276,7 @@ TEST(PeerWatch, ASlowStrangerIsDroppedInTime) {
   EXPECT_EQ(watch->counters().strangers, 1U);
 }
 
-TEST(PeerWatch, ManySilentStrangersKeepNobodyOut) {
+TEST(PeerWatch, ManySilentStrangersDoNotBlockPeers) {
   auto watch = open_watch(kNicA);
   auto peer = open_watch(kNicB);
   std::vector<Socket> strangers;
@@ -302,11 +303,11 @@ TEST(PeerWatch, TheTableIsBounded) {
   EXPECT_EQ(watch->counters().full, 2U);
 }
 
-// --- What is no end of a process ---------------------------------------------------------------
+// --- Events that are no end of a process -------------------------------------------------------
 
-TEST(PeerWatch, APortWhereNobodyListensIsTroubleToldOnce) {
+TEST(PeerWatch, APortWithoutAListenerIsReportedOnce) {
   auto watch = open_watch(kNicA);
-  const Endpoint nobody = open_watch(kNicB)->endpoint();  // Closed again.
+  const Endpoint nobody = open_watch(kNicB)->endpoint();  // Already closed.
   for (std::uint64_t i = 1; i <= 2; ++i) {
     watch->dial(kNicB, nobody, kProof);
     ASSERT_TRUE(look_until({watch.get()}, [&] { return watch->counters().unreachable == i; }));
@@ -325,9 +326,9 @@ TEST(PeerWatch, AnotherProcessAtThePortIsNoPeer) {
   EXPECT_EQ(a->peers() + b->peers(), 0U);
 }
 
-TEST(PeerWatch, NobodyAnsweringIsGivenUp) {
+TEST(PeerWatch, ASilentPeerIsGivenUp) {
   auto watch = open_watch(kNicA);
-  const auto silent = open_watch(kNicB);  // Nobody looks after it.
+  const auto silent = open_watch(kNicB);  // Accepts, but never calls look().
   watch->dial(kNicB, silent->endpoint(), kProof);
   const TimePoint called = now();
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(watch->look(called).empty());
