@@ -40,7 +40,6 @@ BEHIND = {
     "tests/interop",
     "tests/packages",
     "tests/sim",
-    "tests/support",
     "tests/unit/bench",
     "tests/unit/comms",
     "tests/unit/config",

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Counts heap allocations of this test program while armed: "the steady state does not allocate"
-// as a test. Link allocation_guard_dep; it replaces operator new and delete and, outside sanitizer
-// builds (which have replaced them already), malloc, calloc, realloc and aligned_alloc.
+// Counts the heap allocations of this test program while armed, to assert that the steady state
+// does not allocate. Link allocation_guard_dep; it replaces operator new and delete and, outside
+// sanitizer builds (which have replaced them already), malloc, calloc, realloc and aligned_alloc.
 //
 //   AllocationGuard guard;
 //   ... steady state ...
 //   EXPECT_EQ(guard.count(), 0U);
 //
-// Counts every thread. GoogleTest's own bookkeeping allocates: keep EXPECTs out of the guarded
+// It counts every thread. GoogleTest's own bookkeeping allocates: keep EXPECTs out of the guarded
 // part.
 #pragma once
 
@@ -24,7 +24,7 @@ class AllocationGuard {
   AllocationGuard(const AllocationGuard&) = delete;
   AllocationGuard& operator=(const AllocationGuard&) = delete;
 
-  // Allocations and deallocations since construction; disarms.
+  // Disarms; returns the allocations and deallocations since construction.
   std::size_t count() noexcept;
 };
 

@@ -20,7 +20,7 @@ TEST(AllocationGuard, SeesNewAndDelete) {
   EXPECT_EQ(guard.count(), 2U);
 }
 
-TEST(AllocationGuard, SeesNothingWhereNothingHappens) {
+TEST(AllocationGuard, CountsNothingInEmptyScope) {
   std::vector<int> sized(100);
   AllocationGuard guard;
   sized[3] = 4;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// CPUs that a process might have.
+// CPU shares that a process might have.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace ztcp::test {
 
-// The first `allowed` of those that are online, with a cgroup's quota or none.
+// The first `allowed` of the `online` CPUs; `quota` 0 means that the cgroup has no quota.
 inline config::CpuShare cpus(std::size_t allowed, std::size_t online, std::size_t quota = 0,
                              config::LocalRanks ranks = {}) {
   config::CpuShare share;
@@ -26,7 +26,7 @@ inline config::CpuShare cpus(std::size_t allowed, std::size_t online, std::size_
   return share;
 }
 
-// Of this process.
+// The share of this process.
 inline config::CpuShare cpus_of_this_process() {
   config::LiveMachine machine;
   return config::read_cpu_share(machine);

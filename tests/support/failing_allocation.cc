@@ -8,12 +8,12 @@
 
 namespace {
 
-// Of this thread's allocations the one that fails; 0: none, or it has.
+// Which of this thread's next allocations fails; 0: none.
 thread_local std::size_t fails_at = 0;
 
 }  // namespace
 
-// Not inline: GCC would see that what one of them returns goes to free().
+// Not inline: GCC would warn that memory from one of these operators goes to free().
 [[gnu::noinline]] void* operator new(std::size_t size) {
   if (fails_at != 0 && --fails_at == 0) throw std::bad_alloc();
   if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;

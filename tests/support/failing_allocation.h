@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Memory that ends (ulimit -v): lets one of this thread's allocations fail. Link
-// failing_allocation_dep, in a program of its own; it replaces operator new, which sanitizers do,
-// too.
+// Makes one of this thread's allocations fail, as a memory limit (ulimit -v) does. Link
+// failing_allocation_dep, in a program of its own: it replaces operator new, and so do sanitizers.
 //
 //   for (std::size_t nth = 1;; ++nth) {
 //     FailingAllocation failing(nth);
-//     failing.during([&] { ... what must bear it ... });
-//     if (!failing.has_failed()) break;  // It has been through all of them.
+//     failing.during([&] { ... code that must survive the failure ... });
+//     if (!failing.has_failed()) break;  // Every allocation has failed once.
 //   }
 #pragma once
 
@@ -19,7 +18,7 @@ namespace ztcp::test {
 
 class FailingAllocation {
  public:
-  // The nth allocation of all that happen during() throws std::bad_alloc, and no other.
+  // Only the nth allocation inside the calls of during() throws std::bad_alloc.
   explicit FailingAllocation(std::size_t nth) : left_(nth) {}
   FailingAllocation(const FailingAllocation&) = delete;
   FailingAllocation& operator=(const FailingAllocation&) = delete;

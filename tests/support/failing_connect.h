@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A connect and its accept, again and again, in each of which another allocation fails, until all
-// of them have: each ends that connection by name at most, and harms nobody else. Without threads:
-// every turn is the test's.
+// Connects and accepts again and again; each time another allocation fails, until each has failed
+// once. A failure may end that connection, with an error that names it, and nothing else.
+// Single-threaded: the test makes every turn itself.
 #pragma once
 
 #include <array>
@@ -22,8 +22,8 @@
 namespace ztcp::test {
 
 struct FailingConnects {
-  std::size_t refused = 0;        // Failed for want of memory.
-  std::size_t dialled_again = 0;  // Came about all the same.
+  std::size_t refused = 0;        // Failed with kOutOfMemory.
+  std::size_t dialled_again = 0;  // Succeeded in spite of the failed allocation.
 };
 
 enum class Fails { kBothEnds, kAcceptAlone };

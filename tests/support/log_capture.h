@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Collects what the library says while it lives, so that a test can read it. One at a time.
+// Collects the library's log lines during its lifetime, so that a test can read them. One at a
+// time.
 #pragma once
 
 #include <string>

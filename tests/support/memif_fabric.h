@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A config as set-up writes it, of one memif NIC.
+// A config of one memif NIC, as set-up writes it.
 #pragma once
 
 #include "config/settings.h"

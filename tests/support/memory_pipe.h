@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One direction between two comms of the transport in memory: its messages, its posts and how they
-// meet: the j-th message sent with a tag belongs to the j-th buffer posted with it.
+// One direction between two comms of the in-memory transport: its messages, its posted buffers and
+// their matching. The j-th message sent with a tag goes to the j-th buffer posted with that tag.
 //
-// Not thread-safe, but for Operation::test(): under the fabric's lock.
+// Not thread-safe, except Operation::test(): callers hold the fabric's lock.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ namespace ztcp::test {
 
 struct Pipe;
 
-// Everything the comms of one transport share. One lock for all: clarity over speed.
+// The state shared by all comms of one transport. One lock for all of it, for clarity.
 struct MemoryFabric {
   std::mutex mutex;
   std::map<std::uint64_t, std::deque<std::shared_ptr<Pipe>>> listeners;
@@ -39,7 +39,7 @@ struct MemoryFabric {
   int keys = 0;
 };
 
-using RegionPtr = std::shared_ptr<MemoryRegion>;  // Null: host memory that nobody registered.
+using RegionPtr = std::shared_ptr<MemoryRegion>;  // Null: unregistered host memory.
 
 struct Pipe {
   static constexpr std::size_t kMaxOutstanding = 32;
@@ -60,26 +60,26 @@ struct Pipe {
 
     std::shared_ptr<MemoryFabric> fabric;
     State state = State::kFree;
-    std::array<Buffer, kMaxReceives> parts;  // As many as buffers().
+    std::array<Buffer, kMaxReceives> parts;  // The first buffers() are in use.
     Error error;
-    // Flushes: what becomes visible when a second test() has asked.
+    // Flushes: the arrivals that become visible at the second test().
     bool was_asked = false;
     std::vector<std::pair<RegionPtr, std::vector<MemoryRegion::Arrival>>> arrivals;
   };
   using Table = std::array<Operation, kMaxOutstanding>;
   struct Message {
     int tag = 0;
-    Operation* send = nullptr;  // Null when taken eagerly.
+    Operation* send = nullptr;  // Null: the message was sent eagerly.
     std::vector<std::byte> eager;
   };
 
   explicit Pipe(const std::shared_ptr<MemoryFabric>& shared);
-  // nullptr: all are taken.
+  // nullptr: no free operation.
   static Operation* take(Table& table, std::size_t buffers);
 
   void send(Operation& operation);
   void receive(Operation& operation);
-  // Joins messages and buffers while there are some of one tag.
+  // Pairs messages with buffers of the same tag.
   void match();
   // False: the buffer is too small.
   bool deliver(Message& message, Buffer& buffer);

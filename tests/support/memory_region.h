@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Memory as the transport in memory has it registered. "GPU" memory is pages that nobody may touch
-// (PROT_NONE): who takes it for host memory gets SIGSEGV. The region alone reaches it, through the
-// DMA-BUF (any file that can be mapped) it was registered with, or by opening the pages for the
-// time of one copy. What it is given for such memory is not to be seen there before a flush.
+// A registration of the in-memory transport. "GPU" memory is pages without access rights
+// (PROT_NONE), so that code that takes it for host memory gets SIGSEGV. Only the region reaches it:
+// through the DMA-BUF it was registered with (any file that can be mapped), or by making the pages
+// accessible for the time of one copy. Bytes received into such memory become visible at a flush.
 //
-// Not thread-safe: under the lock of its transport.
+// Not thread-safe: callers hold the transport's lock.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ namespace ztcp::test {
 
 class MemoryRegion final : public MemoryKey {
  public:
-  // Received, and not flushed yet.
+  // Bytes that were received and not flushed yet.
   struct Arrival {
     std::byte* to = nullptr;
     std::vector<std::byte> bytes;
   };
 
-  // kInvalidArgument: not at the beginning of a page, or a DMA-BUF that ends before the region.
+  // kInvalidArgument: it does not begin at a page, or the DMA-BUF ends before the region.
   static Result<std::shared_ptr<MemoryRegion>> make(const Region& region);
   ~MemoryRegion();
   MemoryRegion(const MemoryRegion&) = delete;
@@ -36,20 +36,20 @@ class MemoryRegion final : public MemoryKey {
   bool covers(std::span<const std::byte> bytes) const;
 
   std::vector<std::byte> read(std::span<const std::byte> bytes) const;
-  // Into host memory at once.
+  // Bytes for host memory are written at once.
   void receive(std::byte* to, std::span<const std::byte> bytes);
-  // Takes out what arrived in `bytes`; write() makes it visible.
+  // Removes and returns the arrivals in `bytes`; write() makes them visible.
   std::vector<Arrival> take_arrivals(std::span<const std::byte> bytes);
   void write(const Arrival& arrival) const;
 
  private:
   explicit MemoryRegion(const Region& region) : region_(region) {}
-  // Runs `copy` with where `at` can be reached.
+  // Calls `copy` with an address at which the CPU can reach `at`.
   template <class Copy>
   void reach(const std::byte* at, Copy&& copy) const;
 
   Region region_;
-  std::byte* mapped_ = nullptr;  // Of the DMA-BUF: where the region begins.
+  std::byte* mapped_ = nullptr;  // The region's first byte in the mapped DMA-BUF.
   void* mapping_ = nullptr;
   std::size_t mapping_bytes_ = 0;
   std::vector<Arrival> arrivals_;

@@ -139,7 +139,7 @@ void MemoryStreams::deliver(TimePoint now, MemoryStream& from) {
   hand_over(now, to, piece);
 }
 
-// Gathered, so that a piece may span writes as segments do.
+// Collects bytes across writes, as TCP segments do.
 std::vector<std::byte> MemoryStreams::take(MemoryStream& from, std::size_t wanted) {
   std::vector<std::byte> piece;
   while (piece.size() < wanted && !from.queue_.empty()) {
@@ -158,7 +158,7 @@ void MemoryStreams::hand_over(TimePoint now, MemoryStream& to, std::span<const s
   const auto listens = [&to] {
     return to.user_ == MemoryStream::User::kListening && !to.must_fail_;
   };
-  if (to.is_orphan_ && !to.fin_delivered_) {  // RST.
+  if (to.is_orphan_ && !to.fin_delivered_) {  // The kernel answers with RST.
     to.taken_.clear();
     to.fin_queued_ = false;
     to.peer_->must_fail_ = to.peer_->user_ == MemoryStream::User::kListening;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Streams in memory for tests of msg/: pairs of connected ends whose every move is an event drawn
-// by a seeded generator, so that a failing run is replayed by its seed alone. Hard on its users on
-// purpose:
-//   * referenced memory is read when it is delivered, not when it is written, as zero-copy and
-//     retransmission do;
+// In-memory streams for tests of msg/: pairs of connected ends. A seeded generator draws each
+// event, so that the seed alone replays a failing run. They are as hard on a session as the
+// interface allows:
+//   * referenced memory is read at delivery, not at the write, as zero-copy and retransmission do;
 //   * bytes arrive in pieces of any size, acknowledgements late;
-//   * a killed pair loses what was not delivered and may lose acknowledgements of what was; its
+//   * a killed pair loses its undelivered bytes and may lose acknowledgements of delivered ones;
+//   its
 //     two ends hear of it at different times;
 //   * a stalled direction delivers nothing and has no room;
-//   * received bytes that were lent are spoilt the moment they are given back.
-// Those like the kernel's are hard in other ways, see StreamScript.
+//   * lent received bytes are overwritten as soon as they are given back.
+// Streams that behave as the kernel's do are hard in other ways, see StreamScript.
 #pragma once
 
 #include <cassert>
@@ -32,25 +32,25 @@ namespace ztcp::testing_support {
 
 struct StreamScript {
   std::uint64_t seed = 1;
-  std::size_t max_piece_bytes = 9000;    // Of one on_bytes().
-  std::size_t window_bytes = 64U << 10;  // room() is what is left of it.
-  std::size_t ring_bytes = 512U << 10;   // write() fails beyond, when room() is 0 too.
-  unsigned loan_refused_chance = 0;      // One in so many; 0: never.
-  // As kernel sockets do: bytes are copied at some time after the write, and acknowledged by that,
-  // delivered or not; those that have a place are put there, the last one first.
+  std::size_t max_piece_bytes = 9000;    // The most bytes of one on_bytes().
+  std::size_t window_bytes = 64U << 10;  // room() is the part of it that is free.
+  std::size_t ring_bytes = 512U << 10;   // Beyond it write() fails, when room() is 0, too.
+  unsigned loan_refused_chance = 0;      // One loan in so many is refused; 0: none.
+  // As kernel sockets do: bytes are copied some time after the write, and acknowledged at that
+  // time, delivered or not; bytes that have a place are put there, the last one first.
   bool is_kernel_like = false;
 };
 
 class MemoryStreams;
 
-// One end.
+// One end of a pair.
 class MemoryStream final : public Stream {
  public:
   MemoryStream(MemoryStreams& net, std::size_t pair) : net_(net), pair_(pair) {}
 
   std::size_t room() const override;
   bool write(std::span<const std::byte> copied, std::span<const Fragment> referenced) override;
-  void finish() override { assert(false); }  // Sessions close.
+  void finish() override { assert(false); }  // Sessions call close() instead.
   void close() override;
   void abort() override;
   void ask_delivery() override { wants_delivery_ = true; }
@@ -61,7 +61,7 @@ class MemoryStream final : public Stream {
  private:
   friend class MemoryStreams;
   struct Item {
-    std::vector<std::byte> copied;  // Or:
+    std::vector<std::byte> copied;  // Empty: `referenced` has the bytes.
     const std::byte* referenced = nullptr;
     std::size_t size = 0;
     std::size_t taken = 0;
@@ -80,11 +80,11 @@ class MemoryStream final : public Stream {
   Error failure_;
   bool fin_queued_ = false;
   bool fin_delivered_ = false;
-  bool stalled_ = false;  // Nothing leaves from here.
+  bool stalled_ = false;  // Nothing is sent from this end.
   bool is_orphan_ = false;
   bool wants_delivery_ = false;
   std::deque<Item> queue_;
-  std::deque<std::byte> taken_;  // By the kernel, and not delivered.
+  std::deque<std::byte> taken_;  // Bytes that the kernel has copied and not delivered.
   std::uint64_t taken_bytes_ = 0;
   std::uint64_t written_ = 0;
   std::uint64_t delivered_ = 0;
@@ -101,17 +101,17 @@ class MemoryStreams final : public msg::Dialer, public FrameLoans {
 
   Result<Stream*> dial(TimePoint now, StreamEvents& events) override;
 
-  // One event, if any can happen. False: all is quiet until someone writes or time passes.
+  // Carries out one event. False: none can happen until a session writes or time passes.
   bool step(TimePoint now);
 
-  // Both ends will fail; bytes on their way are lost.
+  // Both ends fail; undelivered bytes are lost.
   void kill(std::size_t pair, Errc why = Errc::kTimedOut);
-  // What the dialling end writes stays queued.
+  // Bytes that the dialling end writes stay queued.
   void stall(std::size_t pair, bool stalled) { pairs_[pair].first->stalled_ = stalled; }
-  // The dialling process ends, without a word to its sessions. Its kernel goes on to send what it
-  // has taken, then FIN; but when anything comes from the peer, it throws the rest away.
+  // The dialling process ends without notice to its sessions. Its kernel goes on sending the bytes
+  // it has copied, then FIN; but when any bytes come from the peer, it drops the rest.
   void orphan(std::size_t pair);
-  // Dials that get no answer, or fail at once.
+  // The next dials get no answer, or fail at once.
   void lose_dials(std::size_t count) { lost_dials_ = count; }
   void refuse_dials(std::size_t count) { refused_dials_ = count; }
 
@@ -119,11 +119,11 @@ class MemoryStreams final : public msg::Dialer, public FrameLoans {
   void give_back(std::uint32_t loan) override;
   std::size_t loans() const { return loans_.size() - free_loans_.size(); }
 
-  // on_delivered(), of all ends.
+  // Calls of on_delivered() at all ends.
   std::uint64_t deliveries_told() const { return deliveries_told_; }
 
   std::size_t pairs() const { return pairs_.size(); }
-  // Still able to carry bytes.
+  // True while the pair can carry bytes.
   bool is_alive(std::size_t pair) const;
   std::uint64_t bytes_sent(std::size_t pair) const { return pairs_[pair].first->written_; }
 
@@ -137,7 +137,7 @@ class MemoryStreams final : public msg::Dialer, public FrameLoans {
   void deliver(TimePoint now, MemoryStream& from);
   std::vector<std::byte> take(MemoryStream& from, std::size_t wanted);
   void hand_over(TimePoint now, MemoryStream& to, std::span<const std::byte> bytes);
-  // What may be acknowledged.
+  // The bytes that may be acknowledged.
   std::uint64_t acknowledgeable(const MemoryStream& end) const {
     return script_.is_kernel_like ? end.taken_bytes_ : end.delivered_;
   }
@@ -146,8 +146,8 @@ class MemoryStreams final : public msg::Dialer, public FrameLoans {
   StreamScript script_;
   std::mt19937_64 rng_;
   Accept accept_;
-  std::vector<Pair> pairs_;  // First: the dialling end.
-  // What on_bytes() is showing, and what is lent of earlier.
+  std::vector<Pair> pairs_;  // `first` is the dialling end.
+  // The bytes that on_bytes() is showing, and those of earlier calls that are still lent.
   std::shared_ptr<std::vector<std::byte>> shown_;
   std::vector<std::shared_ptr<std::vector<std::byte>>> loans_;
   std::vector<std::uint32_t> free_loans_;

@@ -14,7 +14,7 @@ namespace {
 
 using FabricPtr = std::shared_ptr<MemoryFabric>;
 
-// The part both directions share.
+// The part that both directions share.
 template <class Base>
 class MemoryComm : public Base {
  public:
@@ -52,11 +52,11 @@ class MemoryComm : public Base {
   MemoryFabric& fabric() const { return *pipe_->fabric; }
   Pipe& pipe() const { return *pipe_; }
   const DeviceProperties& device() const { return device_; }
-  // Under the lock. nullptr without a key: host memory that nobody registered.
+  // Under the lock. Null without a key: unregistered host memory.
   Result<RegionPtr> region_of(MemoryKey* key, std::span<const std::byte> bytes) const {
     if (key == nullptr) return nullptr;
     const auto found = regions_.find(key);
-    if (found == regions_.end()) return fail(Errc::kInvalidArgument, "memory: key of nobody here");
+    if (found == regions_.end()) return fail(Errc::kInvalidArgument, "memory: unknown key");
     if (!found->second->covers(bytes))
       return fail(Errc::kInvalidArgument, "memory: buffer outside of its registration");
     return found->second;
@@ -74,7 +74,7 @@ class MemorySend final : public MemoryComm<SendComm> {
       : MemoryComm(std::move(pipe), device), ready_delay_(ready_delay) {}
   ~MemorySend() override {
     const std::lock_guard lock(fabric().mutex);
-    // Aborts what the peer has not taken; eager messages are with the peer already.
+    // Aborts messages that the peer has not taken; eager messages are with the peer already.
     std::erase_if(pipe().messages, [](const Pipe::Message& m) { return m.send != nullptr; });
   }
   Result<bool> is_ready() override {
@@ -91,7 +91,7 @@ class MemorySend final : public MemoryComm<SendComm> {
     Pipe::Operation* const operation = Pipe::take(pipe().sends, 1);
     if (operation == nullptr) return nullptr;
     Pipe::Buffer& from = operation->parts[0];
-    from.bytes = {const_cast<std::byte*>(bytes.data()), bytes.size()};  // Only read.
+    from.bytes = {const_cast<std::byte*>(bytes.data()), bytes.size()};  // It is only read.
     from.tag = tag;
     from.region = region;
     pipe().send(*operation);
@@ -126,7 +126,7 @@ class MemoryRecv final : public MemoryComm<RecvComm> {
     pipe().receive(*operation);
     return operation;
   }
-  // Done at the second asking: who does not ask has no bytes.
+  // Done at the second test(): a caller that does not test it sees no bytes.
   Result<Request*> post_flush(std::span<const RecvBuffer> buffers) override {
     const std::lock_guard lock(fabric().mutex);
     if (fabric().dead) return tl::unexpected<Error>(*fabric().dead);
@@ -138,8 +138,8 @@ class MemoryRecv final : public MemoryComm<RecvComm> {
     }
     if (arrivals.empty()) return nullptr;
     Pipe::Operation* const operation = Pipe::take(pipe().flushes, 0);
-    // Arrivals are with the request that NCCL holds; it never has as many.
-    if (operation == nullptr) return fail(Errc::kFull, "memory: flushes that nobody tested");
+    // The arrivals stay with the request that NCCL holds; it never holds as many.
+    if (operation == nullptr) return fail(Errc::kFull, "memory: too many untested flushes");
     operation->arrivals = std::move(arrivals);
     return operation;
   }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A Transport inside one process: what plugin/ is tested over where no NIC, thread or clock is
-// wanted. It keeps the real ones' promises: among messages of one tag posting order is matching
-// order, no tag waits for another, a small message needs no posted buffer, a connection becomes
-// ready without anybody calling accept(), and at most kMaxOutstanding operations are outstanding.
-// What a device can - groups, "GPU" memory (memory_region.h) with and without DMA-BUF - its
-// properties say.
+// A Transport inside one process, for tests of plugin/ that need no NIC, thread or clock. It keeps
+// the real transports' promises: messages of one tag match in posting order, no tag waits for
+// another, a small message needs no posted buffer, a connection becomes ready without a call of
+// accept(), and at most kMaxOutstanding operations are outstanding. A device's properties say
+// whether it takes groups and "GPU" memory (memory_region.h), with or without DMA-BUF.
 //
-// Thread-safe as transport.h asks: the two ends of a connection may be used by two threads.
+// Thread-safe as transport.h asks: two threads may use the two ends of a connection.
 #pragma once
 
 #include <atomic>
@@ -35,7 +34,7 @@ class MemoryTransport final : public Transport {
 
   TransportKind kind() const override { return kind_; }
   const std::vector<DeviceProperties>& devices() const override { return devices_; }
-  // As the first of them does, under a name of all.
+  // The merged device behaves as the first one does and is named after all of them.
   Result<Merged> merge(std::span<const int> devices) override;
   std::string describe_device(int device) const override;
   Result<std::unique_ptr<Listener>> listen(int device, const CommOptions& options) override;
@@ -43,20 +42,20 @@ class MemoryTransport final : public Transport {
                                     const CommOptions& options) override;
   void drain() override { ++drains_; }
 
-  // --- What a test may arrange and observe ---
+  // --- Arranging and observing, for tests ---
   void fail_listen(std::optional<Error> error);
   void fail_connect(std::optional<Error> error);
-  // is_ready() says "not yet" this often before it is.
+  // is_ready() returns false for this many calls.
   void delay_ready(int calls);
-  // Every connection fails from now on, and accepting, too.
+  // From now on every connection and every accept fails.
   void kill(Error error);
-  // No credit: post_send() returns nullptr.
+  // post_send() returns nullptr while no credit is given.
   void withhold_credit(bool withhold);
   int live_listeners() const;
   int live_comms() const;
   int live_keys() const;
   int drains() const { return drains_; }
-  // What the last listen and the last connect were for.
+  // The device and the options of the last listen or connect.
   int last_device() const { return last_device_; }
   CommOptions last_options() const { return last_options_; }
 

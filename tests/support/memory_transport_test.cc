@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What other tests rely on when they run over the transport in memory.
+// Properties of the in-memory transport that other tests rely on.
 #include "tests/support/memory_transport.h"
 
 #include <array>
@@ -24,7 +24,7 @@ DeviceProperties gpu_device() {
   return device;
 }
 
-// Pages that only a transport reaches, and the "GPU's" own view of them.
+// Pages that only a transport reaches, and the "GPU's" own mapping of them.
 class GpuMemory {
  public:
   GpuMemory() : fd_(memfd_create("gpu", MFD_CLOEXEC)) {
@@ -91,7 +91,7 @@ bool ends(Request* request, std::span<std::size_t> sizes = {}) {
   return done && *done;
 }
 
-TEST_F(MemoryTransportTest, TagsChooseAmongTheBuffersOfAGroup) {
+TEST_F(MemoryTransportTest, TagsSelectBuffersInAGroup) {
   std::array<std::array<std::byte, 64>, kMaxReceives> to{};
   std::array<RecvBuffer, kMaxReceives> group;
   for (std::size_t i = 0; i < group.size(); ++i) group[i] = {to[i], static_cast<int>(i), nullptr};
@@ -110,7 +110,7 @@ TEST_F(MemoryTransportTest, TagsChooseAmongTheBuffersOfAGroup) {
   }
 }
 
-TEST_F(MemoryTransportTest, EqualTagsAreFilledInTheOrderOfSending) {
+TEST_F(MemoryTransportTest, MessagesOfOneTagArriveInSendingOrder) {
   std::array<std::array<std::byte, 1>, 3> to{};
   const std::array<RecvBuffer, 3> group{{{to[0], 5, nullptr}, {to[1], 4, nullptr}, {to[2], 5, {}}}};
   Request* const request = receive(group);
@@ -124,7 +124,7 @@ TEST_F(MemoryTransportTest, EqualTagsAreFilledInTheOrderOfSending) {
   EXPECT_EQ(to[2][0], std::byte{2});
 }
 
-TEST_F(MemoryTransportTest, ATagWaitsForNoOther) {
+TEST_F(MemoryTransportTest, ATagDoesNotWaitForOtherTags) {
   std::array<std::array<std::byte, 1>, 3> to{};
   const std::array<RecvBuffer, 2> group{{{to[0], 1, nullptr}, {to[1], 2, nullptr}}};
   const RecvBuffer alone{to[2], 2, nullptr};
@@ -142,7 +142,7 @@ TEST_F(MemoryTransportTest, ATagWaitsForNoOther) {
   EXPECT_EQ(to[2][0], std::byte{2});
 }
 
-TEST_F(MemoryTransportTest, AGroupHasAsManyBuffersAsTheDeviceSays) {
+TEST_F(MemoryTransportTest, AGroupIsLimitedToTheDevicesMaxRecvs) {
   MemoryTransport plain({DeviceProperties{}});
   const auto listener = std::move(*plain.listen(0, {}));
   const auto sender = std::move(*plain.begin_connect(0, listener->handle(), {}));
@@ -151,7 +151,7 @@ TEST_F(MemoryTransportTest, AGroupHasAsManyBuffersAsTheDeviceSays) {
   EXPECT_TRUE(receiver_->post_recv(std::array<RecvBuffer, 2>{}));
 }
 
-TEST_F(MemoryTransportTest, NobodyTouchesGpuMemoryButTheTransport) {
+TEST_F(MemoryTransportTest, GpuMemoryFaultsForTheCpu) {
   GpuMemory gpu;
   ASSERT_TRUE(receiver_->register_memory(gpu.region()));
   std::array<int, 2> ends{};
@@ -162,7 +162,7 @@ TEST_F(MemoryTransportTest, NobodyTouchesGpuMemoryButTheTransport) {
   ::close(ends[1]);
 }
 
-TEST_F(MemoryTransportTest, AFlushMakesBytesVisibleOnceItIsDone) {
+TEST_F(MemoryTransportTest, FlushedBytesAreVisibleOnceTheFlushIsDone) {
   for (const bool by_dmabuf : {false, true}) {
     GpuMemory gpu;
     const auto key = receiver_->register_memory(by_dmabuf ? gpu.dmabuf(0) : gpu.region());
@@ -185,7 +185,7 @@ TEST_F(MemoryTransportTest, AFlushMakesBytesVisibleOnceItIsDone) {
   }
 }
 
-TEST_F(MemoryTransportTest, SendsFromGpuMemoryLargeAndSmall) {
+TEST_F(MemoryTransportTest, SendsLargeAndSmallMessagesFromGpuMemory) {
   GpuMemory gpu;
   const std::size_t offset = 4096 + 24;
   Region region = gpu.dmabuf(offset);
@@ -214,7 +214,7 @@ TEST_F(MemoryTransportTest, HostMemoryNeedsNoFlush) {
   EXPECT_EQ(*flush, nullptr);
 }
 
-TEST_F(MemoryTransportTest, RegistersOnlyWhatIsThere) {
+TEST_F(MemoryTransportTest, RegistrationsOutsideTheMemoryAreRefused) {
   GpuMemory gpu;
   Region region = gpu.dmabuf(0);
   region.offset = 1;
@@ -227,7 +227,7 @@ TEST_F(MemoryTransportTest, RegistersOnlyWhatIsThere) {
   EXPECT_FALSE(receiver_->register_memory(region)) << "inside a page";
 }
 
-TEST_F(MemoryTransportTest, PostsStayInsideTheirRegistration) {
+TEST_F(MemoryTransportTest, PostsOutsideTheirRegistrationAreRefused) {
   std::array<std::byte, 8> bytes{};
   const auto key = receiver_->register_memory({.address = bytes.data(), .size_bytes = 4});
   ASSERT_TRUE(key);

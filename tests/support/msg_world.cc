@@ -10,8 +10,8 @@ namespace ztcp::testing_support {
 namespace {
 
 constexpr std::size_t kMargin = 64;
-// Sessions look at their flows as long as something is outstanding, so deadlines never end: the
-// world stands still once they alone have passed for so long.
+// Sessions check their flows as long as anything is outstanding, so deadlines never end: the run is
+// stuck once nothing but deadlines has happened for so long.
 constexpr Duration kLongestWait = std::chrono::minutes(10);
 constexpr std::byte kEmpty{0xee};
 constexpr std::byte kAfterReceive{0xaa};
@@ -140,7 +140,7 @@ bool MsgWorld::are_posted_buffers_spoilt() const {
   return true;
 }
 
-// What a turn does beside receiving: at its end, which a burst's end comes before.
+// The part of a turn beside receiving. It comes at the turn's end, after the end of the burst.
 bool MsgWorld::copy_some() {
   copies.publish();
   workers.turn(now);

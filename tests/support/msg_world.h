@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A sending and a receiving session over MemoryStreams, driven event by event under one seed, with
-// the promises of msg/ checked at each:
-//   * every message arrives once, byte for byte, in its own buffer, and nothing around it changes:
-//     the j-th sent with a tag in the j-th buffer posted with it;
-//   * every done is told once, and never before its bytes are there;
-//   * a send buffer is not read, a receive buffer not written, after its done;
+// A sending and a receiving session over MemoryStreams, driven event by event under one seed. Each
+// step checks the promises of msg/:
+//   * every message arrives once, byte for byte, in its own buffer, and no byte beside the buffer
+//     changes: the j-th sent with a tag in the j-th buffer posted with it;
+//   * every completion is reported once, and never before its bytes are there;
+//   * after its completion a send buffer is not read and a receive buffer not written;
 //   * bytes without a posted buffer never exceed the allowance.
-// With workers these copy what is received, out of memory that is theirs until they are done.
+// With workers, these copy the received bytes, out of memory that stays lent until they are done.
 #pragma once
 
 #include <algorithm>
@@ -30,12 +30,12 @@
 
 namespace ztcp::testing_support {
 
-// NCCL's contract: so many sends, and as many receives, outstanding at most.
+// NCCL's limit of sends, and as many receives, outstanding.
 inline constexpr std::size_t kMaxOutstanding = 32;
 
 struct MsgScript {
-  // False: over streams like the kernel's, which put most messages in place themselves; and the
-  // sender keeps copies of small ones.
+  // False: over streams like the kernel's, which put most messages in place themselves; the sender
+  // then keeps copies of small messages.
   void set_ack_is_delivery(bool is_so) {
     session.ack_is_delivery = is_so;
     streams.is_kernel_like = !is_so;
@@ -46,19 +46,19 @@ struct MsgScript {
   msg::SessionSettings session;
   msg::ClusterKey sender_key{};
   msg::ClusterKey receiver_key{};
-  std::vector<std::size_t> sizes;          // One message each.
-  std::vector<std::uint32_t> tags;         // Of each; empty: all alike.
-  std::vector<std::size_t> receive_order;  // Of the messages' buffers; empty: as sent.
+  std::vector<std::size_t> sizes;          // One for each message.
+  std::vector<std::uint32_t> tags;         // One for each message; empty: all equal.
+  std::vector<std::size_t> receive_order;  // Order of the messages' buffers; empty: as sent.
   std::size_t group = 1;                   // Buffers posted at once.
-  // Buffers posted at most. As NCCL does, both sides count what is outstanding, not which.
+  // Limit of posted buffers. As NCCL does, both sides count the outstanding operations only.
   std::size_t post_ahead = kMaxOutstanding;
   unsigned post_chance = 4;  // A post happens at one in so many events; 0: by hand.
   unsigned send_chance = 2;
-  unsigned flush_chance = 4;           // Else only when all is quiet.
+  unsigned flush_chance = 4;           // 0: only when no other event can happen.
   std::optional<std::size_t> kill_at;  // The flow `kill_pair` dies before this event.
-  std::size_t kill_pair = 0;           // Modulo the pairs that are alive.
+  std::size_t kill_pair = 0;           // Modulo the living pairs.
   unsigned kill_chance = 0;            // Any living pair dies at one in so many events; 0: never.
-  // With workers: of messages that are large for the tests', in stretches that are short.
+  // With workers: small limits, so that the tests' messages count as large and are cut often.
   msg::CopySettings copies{
       .workers = 0, .least_message_bytes = 2000, .least_piece_bytes = 1, .stretch_bytes = 1024};
 };
@@ -68,7 +68,7 @@ class MsgWorld final : public msg::ListenerEvents {
   explicit MsgWorld(const MsgScript& script);
   ~MsgWorld();
 
-  // Goes on until `until` says so; false when nothing can happen any more, or a promise broke.
+  // Runs until `until` is true. False: no event can happen any more, or a promise is broken.
   template <class Until>
   bool run_until(Until until, std::size_t max_events = 20'000'000) {
     while (!until()) {
@@ -80,21 +80,21 @@ class MsgWorld final : public msg::ListenerEvents {
   bool run_all() {
     return run_until([&] { return all_done(); });
   }
-  // Both sides close; true when both have heard that it is over.
+  // Closes both sides; true once both have seen the end.
   bool close_all();
   bool step();
 
   bool all_done() const {
     return sender.done == script_.sizes.size() && receiver.done == script_.sizes.size();
   }
-  // All that the sender was told to be done.
+  // The receiver has every message that was reported done to the sender.
   bool has_received_all_sent() const {
     return std::all_of(messages_.begin(), messages_.end(),
                        [](const Message& m) { return !m.sent || m.received; });
   }
   bool has_unposted_sends() const { return next_send_ < script_.sizes.size(); }
   bool has_unposted_receives() const { return next_receive_ < script_.sizes.size(); }
-  // Verifies that no buffer changed after its done, and says the first broken promise of the run.
+  // Verifies that no buffer changed after its completion; returns the first broken promise.
   std::string problem();
 
   struct Side final : msg::SendOwner, msg::RecvOwner {
@@ -115,16 +115,16 @@ class MsgWorld final : public msg::ListenerEvents {
     Error error;
   };
 
-  // As SIGKILL does: nothing more is heard of the sender's process but what its kernel has.
+  // As SIGKILL does: from now on only the sending process's kernel acts.
   void end_sender_process();
 
-  // That side's application is done: nothing is posted any more.
+  // That side's application posts nothing any more.
   void stop_sending() { script_.send_chance = 0; }
   void stop_receiving() { script_.post_chance = 0; }
 
   void post_send();
   void post_receive();
-  // With a buffer of another size than the message's.
+  // Posts a buffer of another size than the message's.
   void post_receive(std::size_t buffer_bytes);
 
   void on_session(TimePoint now, std::unique_ptr<msg::RecvSession> session) override;
@@ -142,7 +142,7 @@ class MsgWorld final : public msg::ListenerEvents {
   std::size_t events() const { return events_; }
   std::uint64_t most_unposted_bytes() const { return most_unposted_bytes_; }
 
-  // Whatever is written to a posted buffer from now on, whoever writes it.
+  // Fills the posted buffers with a pattern, to find out whether anybody writes to them.
   void spoil_posted_buffers();
   bool are_posted_buffers_spoilt() const;
 

@@ -20,7 +20,7 @@
 
 namespace ztcp::test {
 
-// A sender on one host and the receiver it reached on the other.
+// The sender on one host and the receiver it reached on the other.
 struct Pair {
   SendCommPtr sender;
   RecvCommPtr receiver;
@@ -28,7 +28,7 @@ struct Pair {
 
 using Bytes = std::vector<std::byte>;
 
-// Sanitizers make each access costly, so it is made and compared in words.
+// Made and compared word by word, because sanitizers make each access costly.
 inline Bytes pattern(std::size_t size, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<std::uint64_t> words((size + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t));
@@ -42,7 +42,7 @@ inline bool are_equal(std::span<const std::byte> a, std::span<const std::byte> b
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
-// Polls both ends from one thread, as two proxies on one CPU would.
+// Polls both ends from one thread, as two proxies on one CPU do.
 inline Pair connect(Transport& from, Transport& to, int listening_device = 0,
                     int connecting_device = 0) {
   auto listener = to.listen(listening_device, {});
@@ -69,7 +69,7 @@ inline Pair connect(Transport& from, Transport& to, int listening_device = 0,
   return pair;
 }
 
-// Until done or failed.
+// Polls the request until it is done or has failed.
 inline Result<std::size_t> finish(Request& request) {
   std::size_t size = 0;
   while (true) {

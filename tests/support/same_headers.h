@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Whether two readings of a frame's headers agree, in the fields that their kind says are valid.
+// Compares two parses of a frame's headers in the fields that their kind says are valid.
 #pragma once
 
 #include <algorithm>

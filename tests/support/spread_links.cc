@@ -17,7 +17,7 @@ using Directions = std::vector<std::shared_ptr<link::Direction>>;
 
 class QueueLink final : public link::Link {
  public:
-  // `out` and `in` by the other NIC's queues.
+  // `out` and `in` are indexed by the other NIC's queues.
   QueueLink(const SpreadNic& here, const SpreadNic& there, std::size_t queue,
             std::uint16_t mtu_bytes, Directions out, Directions in)
       : spread_(there.spread), state_(here.state), out_(std::move(out)), in_(std::move(in)) {
@@ -109,7 +109,7 @@ class QueueLink final : public link::Link {
 std::array<QueueLinks, 2> make_spread_links(const std::array<SpreadNic, 2>& nics,
                                             std::uint16_t mtu_bytes) {
   const std::uint32_t frame_bytes = (mtu_bytes + 18U + 63U) / 64 * 64;
-  // ways[i][from][to]: from a queue of NIC i to one of the other.
+  // ways[i][from][to]: from a queue of NIC i to a queue of the other NIC.
   std::array<std::vector<Directions>, 2> ways;
   for (std::size_t i = 0; i < 2; ++i) {
     ways[i].resize(nics[i].queues);

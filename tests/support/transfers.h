@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a connection of any transport must bear.
+// Transfers that every transport's connections must pass.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace ztcp::test {
 
-// Both ends are asked in turn: there may be no other thread than this.
+// Tests both requests in turn: there may be no other thread than this.
 inline void expect_carries(Pair& pair, const Bytes& sent = pattern(100, 1)) {
   Bytes received(sent.size());
   const auto receiving = post_recv(*pair.receiver, received);
@@ -40,7 +40,7 @@ inline void expect_carries(Pair& pair, const Bytes& sent = pattern(100, 1)) {
 }
 
 // One proxy thread per host, eight messages in flight, sizes around every limit there is, at every
-// alignment, and not a byte beside them.
+// alignment; no byte beside the buffers may change.
 inline void expect_carries_every_size(Pair& pair) {
   static constexpr std::array<std::size_t, 14> kSizes = {
       0, 1, 8, 127, 128, 4096, 65536, 65537, 65573, 131072, 131073, 1U << 20U, 300001, 3U << 20U};
@@ -99,7 +99,7 @@ inline void expect_carries_every_size(Pair& pair) {
   sending.join();
 }
 
-// NCCL aborts: it closes with requests in flight and frees the buffers at once.
+// As NCCL's abort: closes with requests in flight and frees the buffers at once.
 inline void expect_closing_leaves_the_buffer(Pair& pair) {
   Bytes buffer(1U << 20U, std::byte{0x11});
   const auto receiving = post_recv(*pair.receiver, buffer);
@@ -108,7 +108,7 @@ inline void expect_closing_leaves_the_buffer(Pair& pair) {
   const Bytes before = buffer;
   const Bytes message(1U << 20U, std::byte{0x22});
   Request* const sending = post_until_taken(*pair.sender, message, nullptr);
-  // The sender hears of the reset, at the latest when its message finds nobody.
+  // The sender sees the reset, at the latest when its message finds no connection.
   if (sending != nullptr) {
     EXPECT_FALSE(finish(*sending));
   }
@@ -116,7 +116,7 @@ inline void expect_closing_leaves_the_buffer(Pair& pair) {
 }
 
 inline void expect_deregistering_ends_it(Pair& pair) {
-  Bytes large(8U << 20U);  // Beyond what is kept for nobody, and nobody posts for it.
+  Bytes large(8U << 20U);  // Too large to be kept without a posted buffer, and none is posted.
   const auto key = pair.sender->register_memory({large.data(), large.size()});
   ASSERT_TRUE(key);
   Request* const request = post_until_taken(*pair.sender, large, *key);
@@ -127,15 +127,15 @@ inline void expect_deregistering_ends_it(Pair& pair) {
   EXPECT_EQ(result.error().code, Errc::kAborted);
 }
 
-// One end closes with messages under way: the other hears of it at once, in words, long before it
-// would give up waiting for the flows to be dialled again.
+// One end closes with messages in flight: the other gets an error that says so at once, long before
+// its timeout for redialling the flows.
 inline void expect_an_abort_is_heard(Pair& pair, bool is_sender) {
   const LogCapture log;
   Bytes large(8U << 20U);
   Bytes buffer(100);
   const auto receiving = post_recv(*pair.receiver, buffer);
   ASSERT_TRUE(receiving && *receiving != nullptr);
-  // With another tag, for which nobody posts.
+  // Another tag, for which no buffer is posted.
   Request* const sending = post_until_taken(*pair.sender, large, nullptr, /*tag=*/5);
   ASSERT_NE(sending, nullptr);
   const auto aborted_at = std::chrono::steady_clock::now();

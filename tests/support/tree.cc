@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void wrong(std::string_view line) {
-  throw std::runtime_error("tree: can't read the line: " + std::string(line));
+  throw std::runtime_error("tree: unreadable line: " + std::string(line));
 }
 
 std::string unescaped(std::string_view text) {
@@ -34,7 +34,7 @@ std::string unescaped(std::string_view text) {
   return out;
 }
 
-// "../../.." from the folder of `relative` to the root.
+// The "../../.." that leads from the folder of `relative` to the root.
 std::string up_from(const std::string& relative) {
   const auto depth = std::count(relative.begin(), relative.end(), '/');
   std::string text;
@@ -59,13 +59,13 @@ const std::string& need(const Words& words, const char* name) {
 }  // namespace
 
 Tree::Tree() {
-  // Thousands of small files: in memory where there is such a folder, as sysfs itself is.
+  // Thousands of small files: they go to memory where there is such a folder, as sysfs itself is.
   const fs::path memory = "/dev/shm";
   const fs::path base = ::access(memory.c_str(), W_OK) == 0 ? memory : fs::temp_directory_path();
   std::string pattern = (base / "ztcp-tree-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
   root_ = pattern;
-  // Tests look at it as other users too.
+  // Tests that run as other users read it, too.
   fs::permissions(root_, fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec |
                              fs::perms::others_read | fs::perms::others_exec);
 }
@@ -173,7 +173,7 @@ void Tree::add_pci(const Words& words, bool bridge) {
   for (const char* name : {"subsystem_vendor", "subsystem_device", "revision"})
     add_file(device + "/" + name, "0x0000\n");
   add_file(device + "/numa_node", node + "\n");
-  // Configuration space, header type 1: where hwloc learns which buses lie behind a bridge.
+  // Configuration space, header type 1: hwloc reads from it which buses lie behind a bridge.
   std::string config(256, '\0');
   if (bridge) {
     const auto [first, last] = range(need(words, "buses"), 16);
@@ -261,7 +261,7 @@ void Tree::add_route(const Words& words) {
   network_.routes.push_back(route);
 }
 
-// hwloc wants to see processors before it looks at anything else.
+// hwloc looks at devices only once it has found processors.
 void Tree::publish_cpus() {
   std::map<unsigned, std::uint64_t> mask_of_node;
   for (const auto& [cpu, node] : node_of_cpu_) mask_of_node[node] |= std::uint64_t{1} << cpu;

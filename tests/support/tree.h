@@ -35,11 +35,11 @@ class Tree {
   Tree(const Tree&) = delete;
   Tree& operator=(const Tree&) = delete;
 
-  // A description from a file.
+  // Reads a description from a file.
   static std::string read(const std::filesystem::path& file);
 
   const std::string& root() const { return root_; }
-  // What rtnetlink would say of the machine: its net, vlan, address and route lines.
+  // The answer of rtnetlink: the net, vlan, address and route lines.
   const config::Network& network() const { return network_; }
   std::string path(std::string_view relative) const { return root_ + "/" + std::string(relative); }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Workers of CopyJobs in virtual time: each does its jobs in order, and each job when a seeded
-// generator lets it come to that, so that any of them overtakes any other. They fall asleep, and
-// then do nothing until they are woken.
+// Workers of CopyJobs in virtual time. Each does its jobs in order, at times that a seeded
+// generator draws, so that any worker overtakes any other. A worker falls asleep when idle and does
+// nothing until it is woken.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,13 @@ namespace ztcp::testing_support {
 
 class VirtualWorkers final : public Workers {
  public:
-  // A job begins up to `longest` after the one before.
+  // A worker begins its next job up to `longest` after the one before.
   VirtualWorkers(std::size_t count, std::uint64_t seed,
                  Duration longest = std::chrono::microseconds(50))
       : longest_(longest), rng_(seed), workers_(count) {}
   void serve(msg::CopyJobs& jobs) { jobs_ = &jobs; }
 
-  // Does what is due. Returns when something will be; kNever while there is nothing to do.
+  // Does the jobs that are due. Returns the time of the next one; kNever while there is none.
   TimePoint turn(TimePoint now) {
     now_ = now;
     TimePoint next = kNever;
@@ -50,7 +50,7 @@ class VirtualWorkers final : public Workers {
     if (workers_[worker].is_awake) return;
     workers_[worker] = {.is_awake = true, .due = now_ + delay()};
   }
-  // It gets to do a job at once; one that `is_stuck` never does any.
+  // Does a job at once, unless `is_stuck`.
   bool wait_for(std::size_t worker) override {
     ++waits;
     return !is_stuck && (jobs_->work(worker), ++done, true);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Preloaded: a process that believes that it may use 16 CPUs, whatever machine it is on. What the
-// plugin makes of many, so many queues and threads for each interface, then runs on the few that
-// there are.
+// Preloaded, it makes a process believe that it may use 16 CPUs on any machine, so that the plugin
+// makes as many queues and threads for each interface and runs them on the CPUs there are.
 #include <sched.h>
 #include <string.h>
 

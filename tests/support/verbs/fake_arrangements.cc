@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a test arranges of the devices, and what it sees of them.
+// The calls with which a test arranges the devices and observes them.
 #include <algorithm>
 
 #include "tests/support/verbs/fake_fabric.h"

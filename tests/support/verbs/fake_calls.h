@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The functions of the table (fake_fabric.h), as libibverbs has them.
+// The functions of libibverbs over the in-memory devices (fake_fabric.h).
 #pragma once
 
 #include <cerrno>
@@ -15,7 +15,7 @@
 namespace ztcp::test {
 
 struct FakeCalls {
-  // fake_devices.cc: devices, their ports, and what they tell of themselves.
+  // fake_devices.cc: devices, their ports and events.
   static ibv_device** get_device_list(int* count);
   static void free_device_list(ibv_device** list);
   static ibv_context* open_device(ibv_device* device);
@@ -29,7 +29,7 @@ struct FakeCalls {
   static const char* event_type_str(ibv_event_type type);
   static int fork_init() { return 0; }
 
-  // fake_memory.cc: domains, and memory that is registered in them.
+  // fake_memory.cc: protection domains and memory regions.
   static ibv_pd* alloc_pd(ibv_context* context);
   static int dealloc_pd(ibv_pd* pd);
   static ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t size, int access);
@@ -51,7 +51,7 @@ struct FakeCalls {
   static int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad);
   static int poll_cq(ibv_cq* cq, int most, ibv_wc* out);
 
-  // fake_calls.cc: all of them.
+  // fake_calls.cc: the table of all of them.
   static const verbs::Api& table();
 
  private:
@@ -73,7 +73,7 @@ struct FakeCalls {
 
   friend struct FakeManager;
 
-  static FakeFabric* the_fabric;  // There is one at a time.
+  static FakeFabric* the_fabric;  // Only one exists at a time.
 };
 
 }  // namespace ztcp::test

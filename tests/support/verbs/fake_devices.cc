@@ -119,7 +119,7 @@ int FakeCalls::get_async_event(ibv_context* context, ibv_async_event* out) {
     if (out->event_type == IBV_EVENT_CQ_ERR) {
       ++static_cast<FakeCompletionQueue*>(out->element.cq)->events_told;
     } else if (is_of_pair(out->event_type)) {
-      // With a queue pair go the events of it that nobody has read (uverbs_std_types_qp.c).
+      // A queue pair's unread events go with it (uverbs_std_types_qp.c).
       const bool is_there =
           std::any_of(fabric.queue_pairs_.begin(), fabric.queue_pairs_.end(),
                       [&](const auto& one) { return one.second == out->element.qp; });
@@ -131,7 +131,7 @@ int FakeCalls::get_async_event(ibv_context* context, ibv_async_event* out) {
   return -1;
 }
 
-// libibverbs/device.c: what is acknowledged is the object's.
+// libibverbs/device.c: acknowledged events are counted per object.
 void FakeCalls::ack_async_event(ibv_async_event* event) {
   const Lock lock(the_fabric->mutex_);
   if (event->event_type == IBV_EVENT_CQ_ERR)

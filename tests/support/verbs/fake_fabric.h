@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// RDMA devices that are not there: a provider in memory behind the same table that libibverbs
-// fills, with one network on which all of them lie. Queue pairs have states, keys go stale,
-// completion queues overrun, receivers are not ready, events wait to be acknowledged; what moves,
-// and when, is drawn from a seed each time that anybody polls. What a program may not do to the
-// verbs is noted (misuse()), and what it does is counted.
+// RDMA devices in memory: a provider behind the same table that libibverbs fills, and one network
+// that joins all devices. Queue pairs have states, keys go stale, completion queues overrun,
+// receivers are not ready, events wait to be acknowledged. Each poll moves data by an amount that
+// is drawn from a seed. Calls that verbs forbid are noted (misuse()), all others counted.
 //
-// "GPU" memory is memory_region.h's: no CPU reaches it, and what was written to it is seen there
-// once a read has gone over the same device.
+// "GPU" memory is memory_region.h's: the CPU can't reach it, and bytes written to it become visible
+// after a read over the same device.
 //
-// Devices of iWARP have queue pairs that a connection manager alone joins, which know no immediate,
-// whose completions say nothing of arrival but for reads, and which read into memory alone that
+// Devices of iWARP have queue pairs that only a connection manager joins, which have no immediate,
+// whose completions say nothing of arrival except for reads, and which read only into memory that
 // peers may write to.
 //
 // One at a time; thread-safe.
@@ -43,40 +42,40 @@ class FakeFabric {
 
   const verbs::Api* api() const;
 
-  // --- What a test may arrange ---
-  // The next write with immediate, or send, that is carried out ends so, whoever's it is.
+  // --- Arranging, for tests ---
+  // The next send or write with immediate, of any queue pair, completes with `status`.
   void fail_next_message(ibv_wc_status status);
-  // The next of this kind.
+  // The next work request of this kind completes with `status`.
   void fail_next(ibv_wr_opcode kind, ibv_wc_status status);
-  // With the event that the device tells of it. A port that is down carries nothing.
+  // The device raises the event of the change. A port that is down carries nothing.
   void set_port_state(const std::string& device, int port, ibv_port_state state);
   void raise(const std::string& device, ibv_event_type type, int port = 1);
-  // What arrives is not acknowledged, so that the sender's NIC sends it again after its timeout.
+  // Data arrives and is not acknowledged: the sender's NIC sends it again after its timeout.
   void lose_acknowledgements(bool lose) { loses_acknowledgements_ = lose; }
-  // Its firmware is dead (FakeDevice::is_dead), which it may tell.
+  // The device's firmware dies (FakeDevice::is_dead), with a fatal event if `tells`.
   void kill(const std::string& device, bool tells = true);
-  // Of one queue pair, or of its completion queue; its device tells it.
+  // The device raises an event of one queue pair or of its completion queue.
   void raise_of_pair(std::uint32_t number, ibv_event_type type);
-  // With the events of both. An address that goes takes its GIDs along.
+  // The device raises the events of both changes. A removed address takes its GIDs along.
   void set_address(const std::string& device, std::vector<ibv_gid> gids, std::uint16_t lid = 0);
-  // From now on the call fails so: "ibv_reg_mr", "ibv_create_cq", "ibv_create_qp", "ibv_modify_qp",
-  // "ibv_post_send fake1", "ibv_post_recv fake1" (which takes the first of a list all the same); 0:
-  // not any more.
+  // From now on the call fails with this errno: "ibv_reg_mr", "ibv_create_cq", "ibv_create_qp",
+  // "ibv_modify_qp", "ibv_post_send fake1", "ibv_post_recv fake1" (which still takes the first of a
+  // list); 0: no longer.
   void refuse(const std::string& call, int sys_errno);
-  // The connection manager, which as soon as it is asked fails so; 0: not any more.
+  // The connection manager fails with this errno at the first call; 0: no longer.
   void refuse_manager(int sys_errno);
-  // Of iWARP: what is sent stays on its way, and what is completed does not arrive, until let go.
+  // iWARP: sends stay in flight, and completed ones do not arrive, until released.
   void hold_arrivals(bool hold) { holds_arrivals_ = hold; }
-  // Who connects by it hears nothing.
+  // The connection manager does not answer connection requests.
   void ignore_requests(bool ignore = true) { ignores_requests_ = ignore; }
 
-  // --- What it may see ---
-  int carried_out(ibv_wr_opcode opcode) const;  // Works of the kind that succeeded.
+  // --- Observing, for tests ---
+  int carried_out(ibv_wr_opcode opcode) const;  // Successful work requests of the kind.
   FakeCounts counts(const std::string& device) const;
   int live(const char* kind) const;  // "context", "pd", "mr", "cq" or "qp".
   std::vector<std::uint32_t> pairs_of(const std::string& device) const;  // Their numbers.
   std::vector<std::string> misuse() const;
-  // Of the device's queue pairs, as they were agreed upon.
+  // ECE options of the device's queue pairs, as negotiated.
   std::vector<std::optional<std::uint32_t>> ece_of(const std::string& device) const;
 
  private:
@@ -108,14 +107,14 @@ class FakeFabric {
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<FakeDevice>> devices_;
   std::map<std::uint32_t, FakeQueuePair*> queue_pairs_;  // By number.
-  std::map<std::uint32_t, FakeMemory*> memory_;          // By key; local and remote are one.
+  std::map<std::uint32_t, FakeMemory*> memory_;          // By key; local and remote keys are equal.
   std::vector<FakeContext*> contexts_;
   std::map<std::string, int> live_;
   std::map<ibv_wr_opcode, int> carried_out_;
   std::mt19937_64 random_;
   std::uint32_t next_number_ = 0x100;
   std::uint32_t next_key_ = 0x1000;
-  // Of messages (none), or of works of that kind.
+  // Without a kind: of any message.
   struct Failure {
     std::optional<ibv_wr_opcode> kind;
     ibv_wc_status status = IBV_WC_SUCCESS;

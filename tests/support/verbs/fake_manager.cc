@@ -31,14 +31,14 @@ struct FakeId : verbs::CmId {
   std::uint16_t port = 0;
   bool listens = false;
   Endpoint to;
-  FakeId* peer = nullptr;  // Of a connection that is being made.
+  FakeId* peer = nullptr;  // The other end of a pending connection.
   FakeEnd end;
   int unacknowledged = 0;
 };
 
 namespace {
 
-// All there are; under the fabric's lock.
+// All ids; under the fabric's lock.
 std::vector<FakeId*> ids;
 std::uint16_t next_port = 40'000;
 
@@ -120,7 +120,7 @@ int FakeManager::create_id(verbs::CmChannel* channel, verbs::CmId** out, void* c
 int FakeManager::destroy_id(verbs::CmId* which) {
   const Lock lock(fabric().mutex_);
   auto* const id = static_cast<FakeId*>(which);
-  // There it would wait for ever.
+  // librdmacm would wait for ever.
   if (id->unacknowledged != 0) fabric().note("an id goes before its events are acknowledged");
   auto& waiting = static_cast<FakeChannel*>(id->channel)->waiting;
   std::erase_if(waiting, [&](FakeCmEvent* event) {
@@ -247,7 +247,7 @@ int FakeManager::get_cm_event(verbs::CmChannel* which, verbs::CmEvent** out) {
   channel.waiting.pop_front();
   eventfd_t one = 0;
   eventfd_read(channel.fd, &one);
-  // A request is its listener's until it is acknowledged.
+  // The listener owns a request until it is acknowledged.
   ++static_cast<FakeId*>(event->listen_id != nullptr ? event->listen_id : event->id)
         ->unacknowledged;
   *out = event;

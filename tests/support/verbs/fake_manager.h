@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The connection manager's functions (fake_fabric.h), as librdmacm has them: it joins the queue
-// pairs of devices of iWARP, each of which has an address.
+// librdmacm's functions over the in-memory devices (fake_fabric.h): they join the queue pairs of
+// iWARP devices, each of which has an address.
 #pragma once
 
 #include <mutex>

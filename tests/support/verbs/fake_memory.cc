@@ -10,7 +10,7 @@
 namespace ztcp::test {
 namespace {
 
-// Nobody but a device reaches it.
+// Memory that only a device reaches.
 bool is_gpu(void* address) {
   std::byte byte{};
   const iovec to{&byte, 1};
@@ -55,7 +55,7 @@ ibv_mr* FakeCalls::add_memory(ibv_pd* pd, void* address, std::size_t size, unsig
   memory->access = access;
   memory->iova = reinterpret_cast<std::uint64_t>(address);
   memory->region = std::move(region);
-  // Never the same again, so that a stale one is seen.
+  // Keys are never used again, so that a stale one is detected.
   memory->lkey = memory->rkey = fabric.next_key_++;
   fabric.memory_[memory->lkey] = memory;
   ++fabric.live_["mr"];
@@ -86,7 +86,7 @@ ibv_mr* FakeCalls::reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t s
   if (!static_cast<FakeContext*>(pd->context)->fake->spec.knows_dmabuf)
     return errno = EOPNOTSUPP, nullptr;
   if (fd < 0) return errno = EBADF, nullptr;
-  // As the kernel has it: the page of the buffer is the page of the address.
+  // As in the kernel: buffer and address have the same offset in their pages.
   constexpr std::uint64_t kInPage = 4095;
   if ((offset & kInPage) != (iova & kInPage)) return errno = EINVAL, nullptr;
   auto* const address = reinterpret_cast<void*>(iova);

@@ -15,8 +15,8 @@
 namespace ztcp::test {
 namespace {
 
-// As libibverbs does (cmd_qp.c, cmd_cq.c), but for the bound, so that a test fails instead of
-// hanging: an object is destroyed only once each event that was read of it is acknowledged.
+// As libibverbs does (cmd_qp.c, cmd_cq.c): an object is destroyed only once each event read of it
+// is acknowledged. The wait is bounded, so that a test fails instead of hanging.
 template <class Object>
 void await_acknowledgements(const Object& object, std::unique_lock<std::mutex>& lock,
                             std::vector<std::string>& misuse) {
@@ -35,7 +35,7 @@ bool is_dead(const ibv_context* context) {
   return static_cast<const FakeContext*>(context)->fake->is_dead;
 }
 
-// What the kernel asks of an address handle before a queue pair may receive: of RoCE it resolves
+// The kernel's demands on an address handle before a queue pair may receive: for RoCE it resolves
 // the peer's MAC address, for which the port must be up.
 int check_address(const ibv_qp* qp, const ibv_ah_attr& to) {
   const auto& ports = static_cast<FakeContext*>(qp->context)->fake->spec.ports;
@@ -159,7 +159,7 @@ int FakeCalls::modify_qp(ibv_qp* qp, ibv_qp_attr* to, int mask) {
   return 0;
 }
 
-// As libmlx5: what was set is answered once it is agreed upon.
+// As libmlx5: after the negotiation this returns the options set.
 int FakeCalls::query_ece(ibv_qp* qp, ibv_ece* out) {
   const Lock lock(fabric_of(qp->context).mutex_);
   const auto& fake = *static_cast<FakeQueuePair*>(qp);
@@ -238,7 +238,7 @@ int FakeCalls::post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) {
   const std::string& name = static_cast<FakeContext*>(qp->context)->fake->spec.name;
   for (ibv_recv_wr* wr = first; wr != nullptr; wr = wr->next) {
     *bad = wr;
-    // After the first of a list.
+    // The first of a list is still taken.
     const int error = fabric.refusal_of("ibv_post_recv " + name);
     if (error != 0 && (wr != first || wr->next == nullptr)) return error;
     ++counts_of(qp->context).receives;
@@ -264,7 +264,7 @@ int FakeCalls::poll_cq(ibv_cq* cq, int most, ibv_wc* out) {
   for (; count < most && !fake->waiting.empty(); ++count) {
     out[count] = fake->waiting.front();
     fake->waiting.pop_front();
-    // vendor_err has how many sends it completes; the field is the device's own.
+    // vendor_err, a field of the device's own, has the number of sends it completes.
     const auto qp = fabric.queue_pairs_.find(out[count].qp_num);
     if (qp != fabric.queue_pairs_.end()) qp->second->outstanding -= out[count].vendor_err;
     out[count].vendor_err = out[count].status == IBV_WC_SUCCESS ? 0 : 0x81;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the devices do: one work request after the other of each queue pair, of any queue pair next.
+// The work of the devices: each queue pair's requests in order, the next queue pair at random.
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -13,7 +13,7 @@
 namespace ztcp::test {
 namespace {
 
-// Of a peer that does not answer, or is not ready: so often it is tried.
+// Attempts at a peer that does not answer or is not ready.
 constexpr int kAttempts = 8;
 constexpr unsigned kStepsAtOnce = 4;
 constexpr std::size_t kLine = 128;
@@ -23,7 +23,7 @@ ibv_wc_opcode completed(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE;
 }
 
-// What takes a receive at the other end.
+// Operations that consume a receive at the peer.
 bool is_message(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_RDMA_WRITE_WITH_IMM || opcode == IBV_WR_SEND;
 }
@@ -97,9 +97,9 @@ FakeMemory* FakeFabric::memory_at(std::uint32_t key, const ibv_pd* pd, std::uint
   return memory.pd == pd && is_inside ? &memory : nullptr;
 }
 
-// Of iWARP: what is sent is completed once it has left, and arrives some time after that, in order.
+// iWARP: a send completes once it has left, and arrives some time later, in order.
 void FakeFabric::carry_on(FakeQueuePair& qp) {
-  // One that is completed has been answered.
+  // A completed read has been answered.
   const bool is_read = !qp.sends.empty() && qp.sends.front().request.opcode == IBV_WR_RDMA_READ;
   if (holds_arrivals_ && is_read) return;
   if (is_read && qp.flying.empty()) return answer(qp);
@@ -130,7 +130,7 @@ void FakeFabric::carry_on(FakeQueuePair& qp) {
   fail(qp);
 }
 
-// What a connection manager does.
+// Joins two queue pairs, as a connection manager does.
 bool FakeFabric::join(const FakeEnd& one, const FakeEnd& other) {
   const auto first = queue_pairs_.find(one.queue_pair);
   const auto second = queue_pairs_.find(other.queue_pair);
@@ -158,10 +158,10 @@ void FakeFabric::carry_out(FakeQueuePair& qp) {
   qp.is_iwarp ? carry_on(qp) : answer(qp);
 }
 
-// Its completion says what came of it at the other end.
+// Completes the request with the result at the peer.
 void FakeFabric::answer(FakeQueuePair& qp) {
   FakeWork& work = qp.sends.front();
-  // The NIC sends it again after its timeout, which finds out whether the peer is there still.
+  // The NIC sends it again after its timeout, which finds out whether the peer is still there.
   if (work.is_carried) {
     if (peer_of(qp) == nullptr) return finish(qp, IBV_WC_RETRY_EXC_ERR);
     if (!loses_acknowledgements_) finish(qp, IBV_WC_SUCCESS);
@@ -202,7 +202,7 @@ ibv_wc_status FakeFabric::attempt(FakeQueuePair& qp, const FakeWork& work) {
   return status;
 }
 
-// Whether some lines of the write have arrived ahead of its completion.
+// True: some lines of the write have arrived ahead of its completion.
 bool FakeFabric::scatter(const FakeQueuePair& qp, FakeWork& work) {
   const FakeQueuePair* const peer = peer_of(qp);
   const std::size_t size = work.piece.length;
@@ -226,7 +226,7 @@ bool FakeFabric::scatter(const FakeQueuePair& qp, FakeWork& work) {
   return work.is_scattered = true;
 }
 
-// The memory of the first receive that is posted there.
+// Fills the memory of the first receive posted there.
 ibv_wc_status FakeFabric::fill(FakeQueuePair& peer, const FakeQueuePair& qp, const FakeWork& work) {
   const ibv_sge& place = peer.receives.front().place;
   const std::size_t size = work.piece.length;
@@ -241,7 +241,7 @@ ibv_wc_status FakeFabric::fill(FakeQueuePair& peer, const FakeQueuePair& qp, con
   return IBV_WC_SUCCESS;
 }
 
-// The bytes of one work request, there or back.
+// Moves the bytes of one work request, in either direction.
 ibv_wc_status FakeFabric::move(FakeQueuePair& qp, FakeQueuePair& peer, const FakeWork& work) {
   const std::size_t size = work.piece.length;
   if (size == 0) return IBV_WC_SUCCESS;
@@ -264,7 +264,7 @@ ibv_wc_status FakeFabric::move(FakeQueuePair& qp, FakeQueuePair& peer, const Fak
     note("a read over a queue pair that was joined for none");
   if (is_read && qp.is_iwarp && (local->access & IBV_ACCESS_REMOTE_WRITE) == 0)
     note("a read of iWARP's into memory that no peer may write to");
-  // A read pushes everything before it that the device has written.
+  // A read pushes out the device's earlier writes.
   if (is_read)
     for (const auto& [key, memory] : memory_)
       if (memory->region && memory->context == peer.context)
@@ -281,7 +281,7 @@ ibv_wc_status FakeFabric::move(FakeQueuePair& qp, FakeQueuePair& peer, const Fak
     return IBV_WC_SUCCESS;
   }
   // Slots are polled: their last word is written last. Memory for which PCIe may reorder writes is
-  // filled from its end on, line by line.
+  // filled from its end, line by line.
   if ((into->access & IBV_ACCESS_RELAXED_ORDERING) == 0) {
     store(to, bytes);
   } else {
@@ -323,9 +323,9 @@ void FakeFabric::tell_of_failure(FakeQueuePair& qp, ibv_event_type type) {
   tell(context, event);
 }
 
-// Into the error state: all that is posted comes back.
+// To the error state: all posted requests are flushed.
 void FakeFabric::fail(FakeQueuePair& qp) {
-  // The connection of iWARP's ends at both ends.
+  // An iWARP connection ends at both ends.
   const bool ends = qp.is_iwarp && qp.state == IBV_QPS_RTS;
   qp.state = IBV_QPS_ERR;
   qp.flying.clear();

@@ -28,7 +28,7 @@ int misuse(const char* what, int sys_errno) {
   return refuse(sys_errno);
 }
 
-// Of all processes that the folder joins; never unmade.
+// The devices of all processes in the folder; never destroyed.
 const std::vector<Device*>& devices() {
   static const auto& all = *new std::vector<Device*>([] {
     std::vector<Device*> made;
@@ -62,7 +62,7 @@ Work to_work(const ibv_send_wr& request) {
   return work;
 }
 
-// Why it can't be posted; nullptr: it can.
+// Why the request can't be posted; nullptr: it can.
 const char* fault_of(const QueuePair& qp, const ibv_send_wr& request) {
   if (qp.state != IBV_QPS_RTS && qp.state != IBV_QPS_ERR)
     return "a send is posted before the queue pair may send";
@@ -139,7 +139,7 @@ int poll_cq(ibv_cq* from, int most, ibv_wc* out) {
   return count;
 }
 
-// As the specification has the steps (IBA table 91); RC alone.
+// The state transitions of the specification (IBA table 91), for RC only.
 bool take_step(QueuePair& qp, const ibv_qp_attr& to, int mask) {
   constexpr int kInit = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
   constexpr int kReceive = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
@@ -170,7 +170,7 @@ bool take_step(QueuePair& qp, const ibv_qp_attr& to, int mask) {
   return false;
 }
 
-// NIC threads still run: only what is counted is read.
+// NIC threads still run: only the counters are read.
 __attribute__((destructor)) void say_counts() {
   Nic& nic = Nic::get();
   if (!nic.settings().folder.empty()) nic.counters().write_to(nic.settings().folder);
@@ -230,7 +230,8 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* out) {
   out->phys_port_cnt = 1;
   return 0;
 }
-// InfiniBand: of Ethernet's GIDs the kernel says the type, and it knows none of these devices.
+// InfiniBand, because for Ethernet the kernel has the GIDs' types, and it has none of these
+// devices.
 int ibv_query_port(ibv_context* context, std::uint8_t port, _compat_ibv_port_attr* to) {
   if (port != 1) return refuse(EINVAL);
   auto* const out = reinterpret_cast<ibv_port_attr*>(to);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a process's software NICs did, and what its program may not do to the verbs: written to
+// Counts the work of a process's software NICs and the program's misuse of verbs; written to
 // SOFT_NIC_FOLDER/counted.PID.json when the process ends. Any thread.
 #pragma once
 
@@ -25,15 +25,15 @@ enum class Count : std::uint8_t {
   kReceivedBytes,
   kGpuReadBytes,
   kGpuWrittenBytes,
-  kHeldWrites,     // To GPU memory, that a read brought out.
-  kRegistrations,  // Of host memory.
+  kHeldWrites,     // To GPU memory, brought out by a read.
+  kRegistrations,  // Host memory.
   kDmabufRegistrations,
   kPeerMemoryRegistrations,
   kDelayed,
   kDropped,
   kNotReady,   // Immediates that found no receive.
   kSentAgain,  // Times that a queue pair went back for want of an answer.
-  kFailed,     // Work requests with an error that is their own.
+  kFailed,     // Work requests that failed themselves.
   kEnd
 };
 

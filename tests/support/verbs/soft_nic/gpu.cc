@@ -13,7 +13,7 @@
 namespace ztcp::soft_nic {
 namespace {
 
-// Of cuda.h, which builds do not need: the driver's own names and numbers.
+// Names and numbers from cuda.h, which builds do not need.
 using Outcome = int;
 constexpr int kMemoryType = 2;
 constexpr int kDeviceOrdinal = 9;
@@ -60,7 +60,7 @@ Driver load() {
   return out;
 }
 
-// Looked for again until it is there: a program may load it late.
+// Looked up again until it is found: a program may load it late.
 const Driver& driver() {
   static Driver found;
   if (!found.is_complete) found = load();
@@ -72,7 +72,7 @@ bool is_fine(const char* call, Outcome outcome) {
   return outcome == 0;
 }
 
-// The calling thread's context is another's.
+// Sets the GPU's context in the calling thread, which has another one.
 class Entered {
  public:
   explicit Entered(void* context) { driver().context_push(context); }
@@ -109,7 +109,7 @@ Gpu* Gpu::of(std::uint64_t address, std::size_t size_bytes) {
 }
 
 Gpu* Gpu::open(int ordinal) {
-  // Never given back: a NIC's thread may be inside when the process ends.
+  // Never destroyed: a NIC's thread may be inside when the process ends.
   static auto& known = *new std::map<int, Gpu*>;
   if (const auto found = known.find(ordinal); found != known.end()) return found->second;
   auto* const made = new Gpu(ordinal);

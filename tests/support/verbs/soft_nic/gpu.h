@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A GPU's memory as a NIC reaches it: moved by the CUDA driver, over a stream that waits for no
-// other, so that kernels which wait for the bytes are not waited for. The driver is the one that
-// the process has loaded; without one no memory is a GPU's. Under the NIC's lock.
+// A NIC's access to GPU memory: the CUDA driver moves it, over a stream that waits for no other
+// stream, because kernels may be waiting for these bytes. The driver is the one that the process
+// has loaded; without one, no memory is a GPU's. Under the NIC's lock.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@ namespace ztcp::soft_nic {
 
 class Gpu {
  public:
-  // Whose memory that range is, all of it in one allocation. nullptr: none's.
+  // The GPU with an allocation that holds the whole range; nullptr: none.
   static Gpu* of(std::uint64_t address, std::size_t size_bytes);
 
-  // False: the driver refused, and stderr says why.
+  // False: the driver refused; stderr says why.
   bool read(std::span<std::byte> to, std::uint64_t address);
   bool write(std::uint64_t address, std::span<const std::byte> from);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kInPage = 4095;
 
-// As the kernel has it: who may write from afar may write from here.
+// As in the kernel: remote write requires local write.
 bool is_access(unsigned access) {
   return (access & IBV_ACCESS_REMOTE_WRITE) == 0 || (access & IBV_ACCESS_LOCAL_WRITE) != 0;
 }
@@ -25,7 +25,7 @@ Memory* refuse_memory(int sys_errno) {
   return nullptr;
 }
 
-// Of its first and its last page.
+// Checks the first and the last page.
 bool is_mapped(std::uint64_t address, std::size_t size) {
   const auto is_there = [](std::uint64_t at) {
     unsigned char resident = 0;
@@ -69,18 +69,18 @@ Memory* MemoryTable::add(ibv_pd* domain, std::uint64_t address, std::size_t size
 Memory* MemoryTable::add_dmabuf(ibv_pd* domain, std::uint64_t offset, std::size_t size,
                                 std::uint64_t address, int fd, unsigned access) {
   if (!faults_.knows_dmabuf) return refuse_memory(EOPNOTSUPP);
-  // Which is how the driver is asked whether it knows them.
+  // Programs ask the driver this way whether it supports DMA-BUFs.
   if (fd < 0) return refuse_memory(EBADF);
   if (is_refused()) return refuse_memory(static_cast<int>(faults_.refuse.value));
   if (!is_access(access)) return refuse_memory(EINVAL);
-  // As the kernel has it: inside of the buffer, and the page of the buffer is the page of the
-  // address.
+  // As in the kernel: the range lies inside the buffer, and both have the same offset in their
+  // pages.
   const off_t whole = lseek(fd, 0, SEEK_END);
   if (whole >= 0 && offset + size > static_cast<std::uint64_t>(whole)) return refuse_memory(EINVAL);
   if ((offset & kInPage) != (address & kInPage)) return refuse_memory(EINVAL);
   Gpu* const gpu = Gpu::of(address, size);
   if (gpu == nullptr) return refuse_memory(EINVAL);
-  // The program may close its own at once.
+  // The program may close its descriptor at once.
   const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (own < 0) return nullptr;
   counters_.add(Count::kDmabufRegistrations);
@@ -128,7 +128,7 @@ bool MemoryTable::write(Memory& memory, std::uint64_t address, std::span<const s
     held_.push_back({memory.context->device, memory.gpu, address, {from.begin(), from.end()}});
     return true;
   }
-  // Slots, and the flags inside of NCCL's lines, are looked at while they come: ascending.
+  // Ascending, because pollers read slots, and the flags in NCCL's lines, while they arrive.
   ordered_copy(reinterpret_cast<std::byte*>(address), from.data(), from.size());
   return true;
 }

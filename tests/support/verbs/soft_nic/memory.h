@@ -20,26 +20,26 @@ namespace ztcp::soft_nic {
 struct Memory : ibv_mr {
   unsigned access = 0;
   Gpu* gpu = nullptr;  // Null: host memory.
-  int dmabuf_fd = -1;  // Our own: the kernel holds a buffer that is registered.
+  int dmabuf_fd = -1;  // A duplicate: the kernel keeps a registered buffer.
 };
 
 class MemoryTable {
  public:
   MemoryTable(const Faults& faults, Counters& counters) : faults_(faults), counters_(counters) {}
 
-  // nullptr: refused, as errno says.
+  // nullptr: refused, with errno set.
   Memory* add(ibv_pd* domain, std::uint64_t address, std::size_t size, unsigned access);
   Memory* add_dmabuf(ibv_pd* domain, std::uint64_t offset, std::size_t size, std::uint64_t address,
                      int fd, unsigned access);
   void remove(Memory* memory);
   bool has_any_of(const ibv_pd* domain) const;
 
-  // nullptr: the key is none of the domain's, or not of all that range.
+  // nullptr: not a key of this domain, or it does not cover the whole range.
   Memory* find(std::uint32_t key, const ibv_pd* domain, std::uint64_t address,
                std::size_t size) const;
   bool read(const Memory& memory, std::span<std::byte> to, std::uint64_t address);
   bool write(Memory& memory, std::uint64_t address, std::span<const std::byte> from);
-  // Brings out what a device holds: what a read of its does to all its writes before.
+  // Makes the device's held writes visible, as a PCIe read does to all writes before it.
   bool push(const ibv_device* of);
 
  private:
@@ -56,7 +56,7 @@ class MemoryTable {
   const Faults& faults_;
   Counters& counters_;
   std::uint64_t asked_ = 0;
-  std::uint32_t next_key_ = 0x1000;  // Never the same again, so that a stale one is seen.
+  std::uint32_t next_key_ = 0x1000;  // Never used again, so that a stale one is detected.
   std::map<std::uint32_t, Memory*> by_key_;
   std::vector<Held> held_;
 };

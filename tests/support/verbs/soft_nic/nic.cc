@@ -133,7 +133,7 @@ void Nic::watch(Stream& stream, bool also_for_room) const {
     epoll_ctl(epoll_, EPOLL_CTL_ADD, stream.fd(), &event);
 }
 
-// nullptr: its process is no more.
+// nullptr: that process has ended.
 Stream* Nic::stream_to(std::uint32_t node) {
   if (const auto found = outgoing_.find(node); found != outgoing_.end()) return found->second;
   const int fd = unix_socket();

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The software NIC of a process: one thread of it, which sends what is posted to the queue pairs
-// and carries out, in this process's memory, what the queue pairs of other processes send. NICs
-// find each other in a folder, as nic.0, nic.1 ..., and a queue pair's number says in which. Each
-// has one Unix stream to each other, also to itself, for its own packets, which brings the answers
-// back.
+// The software NIC of a process: a thread that sends the requests posted to the queue pairs and
+// carries out, in this process's memory, those of other processes' queue pairs. NICs find each
+// other in a folder, as nic.0, nic.1 ..., and a queue pair's number names its NIC. Each has a Unix
+// stream to each NIC, itself included, for its own packets; answers come back on the same stream.
 //
-// It is as reliable as RC queue pairs are: packets have numbers, are answered for, and go out again
-// from the first that was not, after the time and as often as the queue pair was told; a peer that
-// does not answer is IBV_WC_RETRY_EXC_ERR. Between queue pairs there is no order: they take turns
-// as drawn.
+// It is as reliable as RC queue pairs are: packets are numbered and acknowledged, and go out again
+// from the first unacknowledged one, after the queue pair's timeout and as often as it says; a peer
+// that does not answer is IBV_WC_RETRY_EXC_ERR. Between queue pairs there is no order: their turns
+// are drawn.
 //
-// One lock for all but what is atomic; memory moves under it, so that none is deregistered
-// meanwhile.
+// One lock for all but atomics; memory moves under it, so that none is deregistered meanwhile.
 #pragma once
 
 #include <map>
@@ -32,7 +30,7 @@ namespace ztcp::soft_nic {
 
 class Nic {
  public:
-  // The process's; never destroyed.
+  // The process's NIC; never destroyed.
   static Nic& get();
 
   const Settings& settings() const { return settings_; }
@@ -40,7 +38,7 @@ class Nic {
   std::mutex& mutex() { return mutex_; }
 
   // --- Under the lock ----------------------------------------------------------------------------
-  // The first call joins the network. False: it can't, as errno says.
+  // The first call joins the network. False: it can't, with errno set.
   bool start();
   MemoryTable& memory() { return memory_; }
   void add(Context& context) { contexts_.push_back(&context); }
@@ -49,9 +47,9 @@ class Nic {
   void remove(QueuePair& qp) { queue_pairs_.erase(qp.qp_num); }
   QueuePair* find(std::uint32_t number) const;
   bool has_any_of(const ibv_pd* domain) const;
-  // Something is to be sent.
+  // Wakes the thread: there is something to send.
   void ring() const;
-  // Into the error state: all that is posted comes back.
+  // To the error state: all posted requests are flushed.
   void fail(QueuePair& qp);
 
  private:
@@ -66,7 +64,7 @@ class Nic {
   void write_out(Stream& stream);
   void forget(const Stream& stream);
 
-  // --- What queue pairs send (requester.cc) ------------------------------------------------------
+  // --- Sends of queue pairs (requester.cc) ------------------------------------------------------
   void send_all(TimePoint now);
   bool send_packet(QueuePair& qp, TimePoint now);
   ibv_wc_status begin(QueuePair& qp, Work& work);
@@ -85,7 +83,7 @@ class Nic {
   void tell(const Device& device, ibv_event_type event);
   TimePoint next_deadline() const;
 
-  // --- What comes for them (responder.cc) --------------------------------------------------------
+  // --- Packets for queue pairs (responder.cc) --------------------------------------------------
   void on_request(Stream& stream, const Packet& packet, std::span<const std::byte> payload);
   ibv_wc_status carry_out(QueuePair& qp, const Packet& packet, std::span<const std::byte> payload);
   ibv_wc_status check(QueuePair& qp, const Packet& packet, unsigned needed, std::size_t size,
@@ -105,7 +103,7 @@ class Nic {
   std::vector<Context*> contexts_;
   std::map<std::uint32_t, QueuePair*> queue_pairs_;
   std::uint32_t next_number_ = 0;
-  std::uint64_t messages_ = 0;  // Begun.
+  std::uint64_t messages_ = 0;  // Messages begun.
   std::uint64_t begun_or_come_ = 0;
 
   bool is_started_ = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The library's objects as a software NIC has them. Under the NIC's lock, but for what is atomic.
+// The library's objects as a software NIC has them. Under the NIC's lock, except atomics.
 #pragma once
 
 #include <atomic>
@@ -28,30 +28,30 @@ struct Device : ibv_device {
 };
 
 struct Context : ibv_context {
-  int event_pipe = -1;  // Its writing end; async_fd is the other.
+  int event_pipe = -1;  // The writing end; async_fd is the other.
 };
 
 struct CompletionQueue : ibv_cq {
   struct Waiting {
     ibv_wc completion;
-    std::uint32_t sends = 0;  // That the queue pair has room for again.
+    std::uint32_t sends = 0;  // Sends for which the queue pair has room again.
   };
   std::deque<Waiting> waiting;
-  std::atomic<std::size_t> count{0};  // Of them: who polls an empty one takes no lock.
-  int queue_pairs = 0;                // That use it.
+  std::atomic<std::size_t> count{0};  // Completions: polling an empty queue takes no lock.
+  int queue_pairs = 0;                // Queue pairs that use it.
 };
 
 struct Receive {
   std::uint64_t id = 0;
-  ibv_sge place{};  // Of no bytes: it takes immediates alone.
+  ibv_sge place{};  // Empty: only for immediates.
 };
 
-// What takes a receive at the other end.
+// Operations that consume a receive at the peer.
 inline bool is_message(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_RDMA_WRITE_WITH_IMM || opcode == IBV_WR_SEND;
 }
 
-// A work request that is not answered for, in the packets it goes in.
+// An unacknowledged work request and its packets.
 struct Work {
   ibv_send_wr request{};
   ibv_sge piece{};
@@ -59,7 +59,7 @@ struct Work {
   std::uint32_t first_psn = 0;
   std::uint32_t packets = 1;
   bool is_begun = false;
-  // What it will end with once all before it are done; else it is sent.
+  // Its status once all requests before it are done; IBV_WC_SUCCESS: it is sent.
   ibv_wc_status fate = IBV_WC_SUCCESS;
 
   std::uint32_t last_psn() const { return first_psn + packets - 1; }
@@ -78,19 +78,19 @@ struct QueuePair : ibv_qp {
   }
 
   ibv_qp_cap cap{};
-  ibv_qp_attr to{};  // As far as it was set.
+  ibv_qp_attr to{};  // The attributes set so far.
 
   std::deque<Work> sends;
-  std::size_t next_work = 0;  // Of `sends`, and the packet of it, that goes out next.
+  std::size_t next_work = 0;  // Index in `sends`, and the packet of it, to go out next.
   std::uint32_t next_packet = 0;
-  std::uint32_t next_psn = 0;  // Of the next work request.
+  std::uint32_t next_psn = 0;  // The next work request's.
   std::uint32_t acked_psn = 0;
-  // From the peer; or when a packet went out while it owed no answer.
+  // Time of the peer's last packet, or of the first packet sent when no answer was due.
   TimePoint heard_at{};
   TimePoint resumes_at{};
   int retries_left = 0;
   int not_ready_left = 0;
-  // That the queue holds until a completion of them, or of later ones, was polled.
+  // Sends that occupy the queue until a completion of them, or of later ones, was polled.
   std::uint32_t outstanding = 0;
   std::uint32_t unsignalled = 0;  // Carried out since the last signalled one.
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What queue pairs send, and what becomes of it.
+// The sending half of queue pairs: packets, answers, retransmission.
 #include <algorithm>
 #include <cstring>
 #include <unistd.h>
@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-// IBA table 45 has 0.64 ms for what we ask for; all others are as good as that here.
+// IBA table 45 has 0.64 ms for the value that ztcp sets; other values wait as long here.
 constexpr microseconds kNotReadyWait{640};
 constexpr int kForEver = 7;
 constexpr int kTurns = 8;
@@ -39,7 +39,7 @@ void Nic::send_all(TimePoint now) {
     if (qp->has_to_send() && qp->resumes_at <= now) ready.push_back(qp);
   }
   std::shuffle(ready.begin(), ready.end(), random_);
-  // Then what came has its turn, too.
+  // Then the packets that have come get their turn.
   for (int turn = 0; turn < kTurns && !ready.empty(); ++turn)
     std::erase_if(ready, [&](QueuePair* qp) { return !send_packet(*qp, now); });
   std::vector<Stream*> streams;
@@ -47,7 +47,7 @@ void Nic::send_all(TimePoint now) {
   for (Stream* stream : streams) write_out(*stream);
 }
 
-// What is to be done when its first packet is due; not IBV_WC_SUCCESS: it ends so.
+// Called when the request's first packet is due. A result other than IBV_WC_SUCCESS ends it.
 ibv_wc_status Nic::begin(QueuePair& qp, Work& work) {
   const Faults& faults = settings_.faults;
   if (work.is_begun) return work.fate;
@@ -69,7 +69,7 @@ bool Nic::is_lost(const QueuePair& qp) {
   return true;
 }
 
-// False: it has nothing more that may go now.
+// False: it has nothing more to send now.
 bool Nic::send_packet(QueuePair& qp, TimePoint now) {
   if (!qp.has_to_send() || qp.resumes_at > now) return false;
   Work& work = qp.sends[qp.next_work];
@@ -119,7 +119,7 @@ bool Nic::send_packet(QueuePair& qp, TimePoint now) {
       std::copy_n(work.bytes.begin(), size, payload.begin());
     else if (local != nullptr && !is_read)
       memory_.read(*local, payload, from);
-    // What is on the wire is the kernel's soon, and others may have room meanwhile.
+    // Bytes that the kernel takes at once make room for others.
     if (!stream->has_room()) write_out(*stream);
   }
   if (!qp.waits_for_answer()) qp.heard_at = now;
@@ -131,7 +131,7 @@ bool Nic::send_packet(QueuePair& qp, TimePoint now) {
   return true;
 }
 
-// What is not answered for goes out again.
+// Sends again from the first unacknowledged packet.
 void Nic::go_back(QueuePair& qp) {
   qp.next_work = 0;
   qp.next_packet = qp.acked_psn + 1 - qp.sends.front().first_psn;
@@ -159,7 +159,7 @@ TimePoint Nic::next_deadline() const {
     out = std::min(out, silence_ends(*qp));
     if (!qp->has_to_send()) continue;
     const auto stream = outgoing_.find(node_of(qp->to.dest_qp_num));
-    // Else it waits for room, of which epoll tells.
+    // Otherwise epoll reports when there is room.
     if (stream == outgoing_.end() || stream->second->has_room())
       out = std::min(out, qp->resumes_at);
   }
@@ -187,7 +187,7 @@ void Nic::on_refusal(QueuePair& qp, const Packet& packet) {
   acknowledge(qp, packet.psn - 1);
   if (qp.sends.empty()) return;
   const Work& work = qp.sends.front();
-  // Of a packet that was answered for meanwhile.
+  // An answer to a packet that was acknowledged meanwhile.
   if (is_after(work.first_psn, packet.psn) || is_after(packet.psn, work.last_psn())) return;
   if (packet.status != IBV_WC_RNR_RETRY_EXC_ERR)
     return finish(qp, static_cast<ibv_wc_status>(packet.status));
@@ -214,7 +214,7 @@ void Nic::end_fated(QueuePair& qp) {
     finish(qp, qp.sends.front().fate);
 }
 
-// Of the first that is not answered for.
+// Completes the first unacknowledged request.
 void Nic::finish(QueuePair& qp, ibv_wc_status status) {
   const Work work = std::move(qp.sends.front());
   qp.sends.pop_front();
@@ -258,7 +258,7 @@ void Nic::fail(QueuePair& qp) {
   qp.receives.clear();
 }
 
-// One more was begun, or has come.
+// Called for each message begun or received.
 void Nic::count_message(QueuePair& qp) {
   ++begun_or_come_;
   if (begun_or_come_ == settings_.faults.down_at) lose(qp.device(), IBV_EVENT_PORT_ERR);

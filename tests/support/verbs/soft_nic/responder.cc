@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What comes for queue pairs of this process, and the answers.
+// The receiving half of queue pairs: requests of other processes, and the answers.
 #include "tests/support/verbs/soft_nic/nic.h"
 
 namespace ztcp::soft_nic {
@@ -11,7 +11,7 @@ void Nic::on_request(Stream& stream, const Packet& packet, std::span<const std::
   const bool may_receive =
       qp != nullptr && (qp->state == IBV_QPS_RTR || qp->state == IBV_QPS_RTS) &&
       qp->to.dest_qp_num == packet.from && qp->device().lid() == packet.lid && qp->device().is_up;
-  // Who is not there does not answer, and what comes too early is sent again.
+  // A missing queue pair does not answer; packets that come too early are sent again.
   if (!may_receive || is_after(packet.psn, qp->expected_psn)) return;
   if (packet.kind == PacketKind::kRead) return answer_read(stream, *qp, packet);
   Packet answer{.to = packet.from,
@@ -35,7 +35,7 @@ void Nic::on_request(Stream& stream, const Packet& packet, std::span<const std::
       if (!qp->device().is_up) return;
     }
   }
-  // Also of one that came before: its answer was lost.
+  // Also for a duplicate: its answer was lost.
   answer.psn = qp->expected_psn - 1;
   stream.append(answer);
 }
@@ -64,7 +64,7 @@ ibv_wc_status Nic::carry_out(QueuePair& qp, const Packet& packet,
   return memory_.write(*into, packet.address, payload) ? IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR;
 }
 
-// The first receive's memory; what is sent so is one packet.
+// Fills the first receive's memory; a send is one packet.
 ibv_wc_status Nic::fill(QueuePair& qp, std::span<const std::byte> payload) {
   const ibv_sge& place = qp.receives.front().place;
   if (payload.size() > place.length) return IBV_WC_REM_INV_REQ_ERR;
@@ -87,7 +87,7 @@ void Nic::tell_receiver(QueuePair& qp, const Packet& packet) {
   complete(qp.recv_cq, wc, 0);
 }
 
-// A read may be done twice. It brings out what was written before it.
+// A read may be repeated. It makes earlier writes visible.
 void Nic::answer_read(Stream& stream, QueuePair& qp, const Packet& packet) {
   Packet answer{.to = packet.from,
                 .from = packet.to,

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the environment says of this process's software NICs:
+// The environment variables of this process's software NICs:
 //
-//   SOFT_NIC_FOLDER   where the NICs of all processes find each other; unset: no devices are here
+//   SOFT_NIC_FOLDER   where the NICs of all processes find each other; unset: there are no devices
 //   SOFT_NIC_DEVICES  how many (1): soft0, soft1 ...
-//   SOFT_NIC_FAULTS   what goes wrong, comma-separated:
-//     seed=N          of what is drawn (1)
+//   SOFT_NIC_FAULTS   faults to inject, comma-separated:
+//     seed=N          of the random draws (1)
 //     fail=S@N        message N of this process ends with status S (ibv_wc_status)
 //     down=N          at message N, sent or received, its device's port goes down,
 //     up=MS           and comes up again so many milliseconds later (never)
 //     fatal=N         at message N, sent or received, its device is lost
-//     drop=N          of N packets one is lost, on average; it is sent again after the timeout
-//     rnr=N           of N immediates one finds no receive, though there are some
-//     delay=U@N       of N packets one is held back for up to U microseconds, with its queue pair
+//     drop=N          one packet in N is lost, on average; it is sent again after the timeout
+//     rnr=N           one immediate in N finds no receive, though some are posted
+//     delay=U@N       one packet in N holds its queue pair back for up to U microseconds
 //     refuse=E@N      registration N is refused with errno E
-//     hold            GPU memory shows what was written once a read has gone over the NIC
-//     no-dmabuf       the driver knows no DMA-BUF
+//     hold            writes to GPU memory become visible at the next read over the NIC
+//     no-dmabuf       the driver does not support DMA-BUF
 //     peer-memory     GPU memory is registered by its address, as with nvidia_peermem
 //
-// Messages, and packets, are counted over all queue pairs of the process. A word that is none of
-// these ends the process: a test that injects nothing proves nothing.
+// Messages and packets are counted over all queue pairs of the process. An unknown word ends the
+// process, because a test that injects no fault proves nothing.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@
 
 namespace ztcp::soft_nic {
 
-// `value` at the `at`-th time, or of so many times; 0: never.
+// `value` at the `at`-th time, or once in `at` times; 0: never.
 struct Fault {
   std::uint64_t value = 0;
   std::uint64_t at = 0;

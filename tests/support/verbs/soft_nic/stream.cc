@@ -13,7 +13,7 @@ std::span<std::byte> Stream::append(const Packet& packet) {
     out_.clear();
     written_ = 0;
   }
-  // Also of a stream that is never written out it holds no more than there is room for.
+  // Keeps the memory bounded for a stream that is never empty, too.
   if (written_ >= kRoomBytes) {
     out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(written_));
     written_ = 0;
@@ -33,7 +33,7 @@ bool Stream::write() {
   return true;
 }
 
-// False: nothing came, as errno says; 0: the peer has closed.
+// False: nothing came, with errno set; 0: the peer has closed.
 bool Stream::fill() {
   const ssize_t got = recv(fd_, in_.data() + filled_, in_.size() - filled_, 0);
   if (got == 0) errno = 0;

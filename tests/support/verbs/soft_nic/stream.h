@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Packets over a Unix stream that nobody waits for: what goes out is kept until the socket takes
-// it, and who has more to send asks for room first.
+// Packets over a nonblocking Unix stream: output is kept until the socket takes it, and callers ask
+// for room before they append.
 #pragma once
 
 #include <cerrno>
@@ -26,16 +26,16 @@ class Stream {
   int fd() const { return fd_; }
   bool has_room() const { return out_.size() - written_ < kRoomBytes; }
   bool has_unwritten() const { return written_ < out_.size(); }
-  // Where the payload goes, until the next call.
+  // Returns the place for the payload; valid until the next call.
   std::span<std::byte> append(const Packet& packet);
   // False: the peer is gone.
   bool write();
-  // Calls take(packet, payload) for what came, up to so much that others have their turns, too.
+  // Calls take(packet, payload) for received packets, up to a limit that gives others a turn.
   // False: the peer is gone.
   template <class Take>
   bool read(Take&& take);
 
-  bool waits_for_room = false;  // It is watched for.
+  bool waits_for_room = false;  // epoll watches it for room.
 
  private:
   static constexpr std::size_t kRoomBytes = 1U << 20U;
