@@ -39,7 +39,6 @@ BEHIND = {
     "tests/hostlab",
     "tests/interop",
     "tests/packages",
-    "tests/sim",
     "tests/unit/bench",
     "tests/unit/comms",
     "tests/unit/config",

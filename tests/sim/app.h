@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The user of one stream in a simulation: sends a block, compares what arrives with what must
-// arrive, and remembers every event. A wrong or repeated byte is seen when it comes.
+// The user of one stream in a simulation: sends a block, compares the received bytes with the
+// expected block, and records every event. A wrong or repeated byte is detected on arrival.
 #pragma once
 
 #include <algorithm>
@@ -23,20 +23,20 @@ class App final : public StreamEvents, public tcp::StreamAcceptor {
       : to_send_(to_send), to_receive_(to_receive) {}
 
   void attach(Stream& stream) { stream_ = &stream; }
-  // After all is sent and ACKed, or as soon as the peer has closed: FIN.
+  // Closes once all is sent and acknowledged, or as soon as the peer has closed.
   void close_when_acked() { close_when_acked_ = true; }
-  // After that and when all has come: what comes later would be reset.
+  // Closes once all is acknowledged and received: the stack would reset data that comes later.
   void close_when_done() { close_when_done_ = true; }
-  // Half of it: it hears on.
+  // Half-closes: it still receives.
   void finish_when_acked() { finish_when_acked_ = true; }
   void close_when_peer_does() { close_when_peer_does_ = true; }
   void refuse_streams() { refuse_ = true; }
-  // How much one write() takes: few bytes make many small writes.
+  // The bytes of one write(): few bytes make many small writes.
   void set_chunk(std::size_t bytes) { chunk_bytes_ = bytes; }
   // Each write waits until the one before it is acknowledged.
   void write_one_by_one() { one_by_one_ = true; }
   void expect_late_acks() { stream_->expect_late_acks(); }
-  // Now. The stream is not touched after these.
+  // At once. The stream is not touched afterwards.
   void close() { leave(&Stream::close); }
   void abort() { leave(&Stream::abort); }
 
@@ -48,7 +48,7 @@ class App final : public StreamEvents, public tcp::StreamAcceptor {
   std::uint64_t acked() const { return acked_; }
   bool is_all_acked() const { return acked_ == to_send_.size(); }
   const std::optional<Error>& error() const { return error_; }
-  // What this app saw that must never be; empty when all is well.
+  // The first broken promise of the stack; empty when there is none.
   const std::string& violation() const { return violation_; }
 
   // --- StreamAcceptor
@@ -81,7 +81,7 @@ class App final : public StreamEvents, public tcp::StreamAcceptor {
   }
   void on_acked(TimePoint, std::uint64_t total_bytes) override {
     if (total_bytes < acked_) violation_ = "acknowledged bytes decreased";
-    if (total_bytes > written_) violation_ = "acknowledged what was never written";
+    if (total_bytes > written_) violation_ = "acknowledged bytes that were never written";
     acked_ = total_bytes;
     pump();
     if (close_when_acked_ && is_all_acked()) close();
@@ -121,7 +121,7 @@ class App final : public StreamEvents, public tcp::StreamAcceptor {
       const Fragment fragment{referenced.data(), static_cast<std::uint32_t>(referenced.size()),
                               kUnmapped};
       const std::size_t fragments = referenced.empty() ? 0 : 1;
-      // Before write(): it may call nothing back, but let a broken one be seen.
+      // Before write(), which must not call back, so that a stack that does is detected.
       written_ += copied.size() + referenced.size();
       if (!stream_->write(copied, std::span(&fragment, fragments))) {
         violation_ = "write refused although there was room";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Flows of one host through a line slower than the host, with a drop-tail queue in front of it: how
-// much they queue, lose and share. The receiver acknowledges once per turn.
+// Flows of one host over a line slower than the host, with a drop-tail queue in front of it: their
+// queueing, loss and fairness. The receiver acknowledges once per turn.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Sends without end, and forgets: what is checked here is pace, not content.
+// Sends without end and keeps nothing: the tests check rates, not content.
 class Source final : public StreamEvents {
  public:
   explicit Source(std::span<const std::byte> block) : block_(block) {}
@@ -68,7 +68,7 @@ struct Line {
   Duration round_trip = 10ms;
   Duration queue = 10ms;  // At the line's rate.
   Duration receiver_turn{};
-  Duration jitter{};  // Of the ACKs.
+  Duration jitter{};  // The ACKs' jitter.
   std::uint16_t mtu_bytes = 1500;
   Duration sender_turn{};
   std::uint64_t seed = 1;
@@ -147,10 +147,10 @@ void PrintTo(const FewAcks& c, std::ostream* out) { *out << c.name; }
 
 class SlowStart : public testing::TestWithParam<FewAcks> {};
 
-// RFC 9406 wants eight samples in a round, and a receiver that acknowledges once per turn gives
-// fewer until the queue holds eight turns. Without them nothing ended slow start: the round trip
-// went from 0.2 ms to what the queue holds.
-TEST_P(SlowStart, QueuesLittleThoughAcksAreFew) {
+// RFC 9406 wants eight samples in a round; a receiver that acknowledges once per turn gives fewer
+// until the queue holds eight turns. Without the samples slow start did not end: the round trip
+// grew from 0.2 ms to the queue's capacity.
+TEST_P(SlowStart, QueuesLittleWhenAcksAreFew) {
   Bottleneck world({.round_trip = 200us, .queue = 60ms, .receiver_turn = GetParam().receiver_turn});
   world.open();
   world.run(200ms);
@@ -173,8 +173,8 @@ struct FastLine {
   std::uint64_t most_lost;  // A fixed threshold of 250 us lost two to ten times as many.
 };
 
-// A queue that is smaller than what the line holds overflows before a round trip can tell of it.
-// Where it is not, what ends slow start is a growth of some 64 KiB, whatever the line's speed.
+// A queue that is smaller than the line's bandwidth-delay product overflows before a round trip can
+// show it. A larger queue ends slow start when it grows by some 64 KiB, at any line rate.
 TEST(Bottleneck, SlowStartOnAFastLineLosesLittle) {
   std::printf("    frames lost in the first 20 ms of a flow, and MiB acknowledged\n");
   for (const FastLine& line :
@@ -194,12 +194,12 @@ TEST(Bottleneck, SlowStartOnAFastLineLosesLittle) {
                 static_cast<int>(line.round_trip / 1us), static_cast<int>(line.queue_kib),
                 static_cast<int>(world.drops()), mib);
     EXPECT_LE(world.drops(), line.most_lost);
-    // The line is full all the same: 20 ms of it are 2.38 MiB for each Gb/s.
+    // The line is full nevertheless: 20 ms of it are 2.38 MiB for each Gb/s.
     EXPECT_GT(mib, 0.94 * 2.38 * static_cast<double>(line.gbps));
   }
 }
 
-// 4 MiB are a third of what 10 Gb/s carry in 10 ms.
+// 4 MiB are a third of the bytes that 10 Gb/s carry in 10 ms.
 TEST(Bottleneck, ReceiveWindowGrowsWithALongPath) {
   Bottleneck world({.rate_bits_per_second = 10'000'000'000,
                     .round_trip = 10ms,
@@ -216,8 +216,8 @@ TEST(Bottleneck, ReceiveWindowGrowsWithALongPath) {
   EXPECT_GT(gbps, 8.5);
 }
 
-// A line that nothing fills, and answers that come late by chance: 16 MiB take about as long as
-// without jitter, when slow start goes on to the receive window.
+// A line that is never full, with jitter on the answers: 16 MiB take about as long as without
+// jitter if slow start goes on to the receive window.
 TEST(Bottleneck, JitterDoesNotEndSlowStart) {
   for (const Duration turn : {Duration(200us), Duration(1ms)})
     for (const Duration jitter : {Duration(0), Duration(300us), Duration(1ms)})
@@ -234,10 +234,10 @@ TEST(Bottleneck, JitterDoesNotEndSlowStart) {
       }
 }
 
-// A flow that comes late finds the queue full of the old one's packets, loses some at a small
-// window, and grows from there as RFC 9438 section 4.3 lets it, a segment per round trip: that is
-// CUBIC's nature. Not, that it is held down: each half second must bring it more.
-TEST(Bottleneck, NewcomerGrowsBesideAnOldFlow) {
+// A flow that starts late finds the queue full of the old one's packets, loses some at a small
+// window, and grows from there by a segment per round trip: RFC 9438 section 4.3 asks for that. It
+// must not be held down: each half second must bring it more.
+TEST(Bottleneck, LaterFlowGrowsBesideAnOldOne) {
   std::printf("    a new flow beside an old one, Mb/s in half seconds (500 Mb/s, 10 ms, 1 BDP)\n");
   for (int phase = 1; phase <= 4; ++phase) {
     Bottleneck world({.receiver_turn = 200us});

@@ -110,8 +110,8 @@ TEST_P(Bulk, DeliversEveryByteInOrderBothWays) {
 INSTANTIATE_TEST_SUITE_P(Cables, Bulk, testing::ValuesIn(cases()),
                          [](const auto& test) { return test.param.name; });
 
-// Not a pass or fail of speed but of collapse: the table is printed so that a change shows, and
-// each row must stay above a fraction that a working recovery reaches with ease.
+// Guards against collapse, not against a change of speed: each row must stay above a fraction that
+// a working recovery reaches with ease. The printed table shows changes.
 TEST(Goodput, UnderLossOnA10GigabitCable) {
   struct Row {
     double loss;
@@ -147,9 +147,9 @@ TEST(Goodput, UnderLossOnA10GigabitCable) {
   }
 }
 
-// Slow start overruns the queue and loses every other frame of a window: more holes than any table
-// of a fixed size has places. Each loss is repeated once, and nothing else.
-TEST(Overshoot, WhatArrivesIsKept) {
+// Slow start overruns the queue and loses every other frame of a window: more holes than a table of
+// fixed size holds. Only the lost frames are sent again, once each.
+TEST(Overshoot, OnlyLostFramesAreSentAgain) {
   TcpWorldOptions options;
   options.stack.mtu_bytes = 1500;
   options.stack.tcp.pacing = false;

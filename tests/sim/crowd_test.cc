@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One engine and more peers than it has places for: strangers who want nothing, and peers who want
-// more than they need. Who comes for a session still gets it.
+// One engine and more peers than it has places for: strangers that want nothing, and peers that
+// want more flows than they need. A peer that asks for a session still gets it.
 #include <chrono>
 #include <deque>
 #include <memory>
@@ -38,7 +38,7 @@ ustack::EngineConfig config(std::size_t host) {
 const Endpoint kServer{config(1).stack.address.address, config(1).listen_port};
 constexpr WorldOptions kCable{.forward = {.delay = 10us}, .backward = {.delay = 10us}};
 
-// Either of the two, for worlds where a stranger speaks TCP and no more.
+// An engine or a bare stack, for worlds in which a stranger speaks TCP only.
 struct EitherHost {
   void on_frames(TimePoint now, std::span<RxFrame> frames) {
     std::visit([&](auto* n) { n->on_frames(now, frames); }, node);
@@ -58,7 +58,7 @@ struct EitherHost {
   std::variant<ustack::Engine*, tcp::Stack*> node;
 };
 
-// Says what it was given to say, or nothing.
+// Sends the given bytes, or nothing.
 class Stranger final : public StreamEvents {
  public:
   explicit Stranger(Bytes words = {}) : words_(std::move(words)) {}
@@ -104,8 +104,8 @@ struct Strange {
 };
 class Strangers : public testing::TestWithParam<Strange> {};
 
-// More streams than the table has places open, want nothing that there is, and stay: a peer does
-// not notice.
+// More streams than the table has places for open, ask for nothing that exists, and stay: a peer
+// still connects in time.
 TEST_P(Strangers, DoNotKeepPeersOut) {
   ustack::Engine server(config(1));
   Arrivals arrivals;
@@ -148,8 +148,8 @@ class Senders final : public msg::SendOwner {
   Error error;
 };
 
-// The sender has streams to spare for four flows of each session, the receiver has not: a place
-// stays for each session still to come. One more than there may be hears at once why it may not.
+// The sender has streams for four flows of each session, the receiver has not: it keeps a place for
+// each session still to come. The session beyond the limit is told at once why it is refused.
 TEST(Peers, FurtherFlowsDoNotKeepSessionsOut) {
   const Bytes large = pattern(1U << 20, 1);
   std::deque<msg::SendMessage> records;
@@ -172,7 +172,7 @@ TEST(Peers, FurtherFlowsDoNotKeepSessionsOut) {
   EXPECT_EQ(arrivals.sessions.size(), kPlaces);
   EXPECT_EQ(senders.failed, 0U);
   EXPECT_EQ(client.tcp_counters().connections_opened, kPlaces * 4);
-  EXPECT_EQ(flows_of_first_half, 16U) << "while there is room all flows are had";
+  EXPECT_EQ(flows_of_first_half, 16U) << "all flows are accepted while there is room";
   EXPECT_GT(server.acceptor_counters().refused_flows, kPlaces);
   EXPECT_EQ(server.acceptor_counters().refused_full, 0U);
 
@@ -189,7 +189,7 @@ TEST(Peers, FurtherFlowsDoNotKeepSessionsOut) {
   arrivals.sessions.clear();
 }
 
-// What this side has started counts, too.
+// Sessions that this side has started count, too.
 TEST(Peers, BothDirectionsShareTheLimit) {
   ustack::Engine client(config(0));
   ustack::Engine server(config(1));

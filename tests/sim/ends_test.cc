@@ -34,7 +34,7 @@ TEST(Ends, HandshakeTakesARoundTripAndArp) {
   EXPECT_TRUE(pair.finish()) << pair.world.why();
 }
 
-TEST(Ends, EveryHandshakeFrameMayBeLost) {
+TEST(Ends, HandshakeSurvivesTheLossOfAnyFrame) {
   // ARP request, SYN, ACK from the client; ARP reply, SYN-ACK from the server.
   for (std::uint64_t lost = 0; lost < 5; ++lost) {
     for (const std::size_t from : {0U, 1U}) {
@@ -48,7 +48,7 @@ TEST(Ends, EveryHandshakeFrameMayBeLost) {
   }
 }
 
-TEST(Ends, APortNobodyListensOnRefuses) {
+TEST(Ends, ConnectToAPortWithoutListenerIsRefused) {
   TcpWorld pair(small());
   const auto stream =
       pair.client_stack.connect(pair.world.now(), {TcpWorld::address(1), 9}, pair.client);
@@ -68,7 +68,7 @@ TEST(Ends, AnAcceptorMayRefuse) {
   EXPECT_TRUE(pair.world.run_until_idle()) << pair.world.why();
 }
 
-TEST(Ends, NobodyAnswersTheSyn) {
+TEST(Ends, ConnectWithoutAnswerFails) {
   TcpWorld pair(small());
   pair.world.wire(1).cut();
   ASSERT_TRUE(pair.connect());
@@ -81,13 +81,13 @@ TEST(Ends, NobodyAnswersTheSyn) {
   EXPECT_TRUE(pair.world.run_until_idle()) << pair.world.why();
 }
 
-TEST(Ends, SimultaneousClose) {
+TEST(Ends, SimultaneousCloseEndsBothWithAnyFrameLost) {
   for (std::uint64_t lost = 0; lost < 12; ++lost) {
     TcpWorldOptions options = small(3000, 3000);
     TcpWorld pair(options);
     ASSERT_TRUE(pair.run_until_connected()) << pair.world.why();
     ASSERT_TRUE(pair.world.run_until([&] { return pair.is_all_delivered(); })) << pair.world.why();
-    // Whatever frame it is that is lost, both ends finish.
+    // Both ends finish with any one of the frames lost.
     pair.world.wire(lost % 2).drop_exactly(
         {pair.world.wire(lost % 2).counters().offered + lost / 2});
     EXPECT_TRUE(pair.finish()) << pair.world.why() << " lost " << lost;
@@ -102,7 +102,7 @@ TEST(Ends, AHalfClosedStreamStillCarriesTheOtherHalf) {
   ASSERT_TRUE(pair.connect());
   ASSERT_TRUE(pair.world.run_until([&] { return pair.server.is_peer_closed(); }))
       << pair.world.why();
-  // ...but close() means that nobody listens here any more: the server may be reset or finish.
+  // ...but after close() this end reads no more: the server may be reset or finish.
   ASSERT_TRUE(pair.world.run_until(
       [&] { return pair.server.is_all_acked() || pair.server.error().has_value(); }, 60s))
       << pair.world.why();
@@ -146,7 +146,7 @@ TEST(Ends, ALostResetIsSentAgainWhenThePeerSpeaks) {
   EXPECT_TRUE(pair.world.run_until_idle()) << pair.world.why();
 }
 
-TEST(Ends, APeerThatVanishesUnderDataIsGivenUp) {
+TEST(Ends, APeerThatVanishesWhileDataIsSentIsGivenUp) {
   TcpWorld pair(small(10'000'000, 0));
   ASSERT_TRUE(pair.run_until_connected()) << pair.world.why();
   ASSERT_TRUE(pair.world.run_until([&] { return pair.server.received() > 100'000; }));
@@ -158,7 +158,7 @@ TEST(Ends, APeerThatVanishesUnderDataIsGivenUp) {
   EXPECT_EQ(pair.client.error()->code, Errc::kTimedOut);
   const std::chrono::duration<double> patience = tcp::TcpSettings{}.user_timeout;
   EXPECT_NEAR(std::chrono::duration<double>(pair.world.now() - cut).count(), patience.count(), 5);
-  // The other side only listens: its keepalive finds out by itself.
+  // The other side only receives: its keepalive finds out by itself.
   ASSERT_TRUE(pair.world.run_until([&] { return pair.server.error().has_value(); }, 120s))
       << pair.world.why();
   EXPECT_EQ(pair.server.error()->code, Errc::kTimedOut);
@@ -182,7 +182,7 @@ TEST(Ends, KeepaliveFindsASilentPeerAndSparesALivingOne) {
   EXPECT_TRUE(pair.world.run_until_idle()) << pair.world.why();
 }
 
-TEST(Ends, APathThatIsCutAWhileRecovers) {
+TEST(Ends, APathThatIsCutForAWhileRecovers) {
   for (const auto gap : {Duration(3ms), Duration(200ms), Duration(5s)}) {
     TcpWorld pair(small(4'000'000, 4'000'000));
     ASSERT_TRUE(pair.run_until_connected()) << pair.world.why();
@@ -198,7 +198,7 @@ TEST(Ends, APathThatIsCutAWhileRecovers) {
   }
 }
 
-TEST(Ends, AnMtuThatDoesNotFitFailsByName) {
+TEST(Ends, AnMtuThatDoesNotFitFailsWithAnErrorThatNamesIt) {
   TcpWorld pair(small(1'000'000, 0));
   pair.world.wire(0).set_path_mtu(1500);
   ASSERT_TRUE(pair.connect());
@@ -208,7 +208,7 @@ TEST(Ends, AnMtuThatDoesNotFitFailsByName) {
   EXPECT_LE(pair.world.now() - TimePoint(1s), 1500ms);
 }
 
-// A path that narrows under bulk without a word: jumbo frames get lost from now on, small ones do
+// The path MTU shrinks under bulk without ICMP: jumbo frames are lost from now on, small ones are
 // not. All bytes arrive, with a standstill of less than a tenth of a second.
 TEST(Ends, APathThatNarrowsSilentlyUnderBulkIsFollowed) {
   for (const std::size_t mtu : {std::size_t{1500}, std::size_t{1300}}) {
@@ -234,7 +234,8 @@ TEST(Ends, APathThatNarrowsSilentlyUnderBulkIsFollowed) {
   }
 }
 
-// Congestion that loses a third of all frames looks alike for a while, and is no reason to cut.
+// Congestion that loses a third of all frames looks the same for a while, and must not shrink
+// packets.
 TEST(Ends, HeavyLossIsNotTakenForANarrowPath) {
   std::uint64_t cuts = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {

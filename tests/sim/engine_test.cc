@@ -2,8 +2,8 @@
 // Copyright the ztcp authors
 //
 // Two whole engines over bad cables: NCCL messages over sessions over TCP. Every message arrives
-// once and whole in the buffer posted for it, whatever happens to frames and flows, and a receiver
-// never takes more unposted bytes than it allowed.
+// once and whole in the buffer posted for it, however frames and flows fail, and a receiver never
+// takes more unposted bytes than it allowed.
 #include "transport/ustack/engine/engine.h"
 
 #include <chrono>
@@ -64,8 +64,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"workers_and_everything", kEverything, 4, 50us, 3s, 4}),
     [](const auto& test) { return test.param.name; });
 
-// NCCL closes both ends of a connection in the same moment: their byes cross, and behind each close
-// the other's is refused. A process that ends waits for none of it.
+// NCCL closes both ends of a connection in the same moment: their byes cross, and each end refuses
+// the other's flows after its own close. A process that ends must not wait for that.
 TEST(Sessions, BothClosingAtOnceLeaveNothingToWaitFor) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     EngineWorld pair(Case{"", {.delay = 10us}}, seed, 20);
@@ -100,8 +100,8 @@ std::shared_ptr<std::uint16_t> cut_next_flow(EngineWorld& pair, std::size_t leas
   return doomed;
 }
 
-// One flow's packets vanish for good, as behind a dead link of an ECMP group: its TCP gives up, the
-// session dials it again from another port, and nothing is lost or doubled.
+// One flow's packets are lost for good, as behind a dead link of an ECMP group: its TCP gives up,
+// the session dials it again from another port, and no byte is lost or doubled.
 TEST(Sessions, AFlowThatDiesIsRemade) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     EngineWorld pair(Case{"", {.delay = 10us}, 4, {}, 3s, seed <= 6 ? 0U : 3U}, seed, 60);
@@ -116,8 +116,8 @@ TEST(Sessions, AFlowThatDiesIsRemade) {
   }
 }
 
-// TCP waits for eight seconds before it gives a flow up. Messages do not: what that flow carried is
-// held up as long as its first timeouts take, since its siblings show that the peer is there.
+// TCP waits for eight seconds before it gives a flow up. Messages do not: those on that flow are
+// delayed for its first timeouts only, because the other flows show that the peer is alive.
 TEST(Sessions, ADeadFlowHoldsMessagesUpForLessThanASecond) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     EngineWorld pair(
@@ -149,13 +149,13 @@ TEST(Sessions, ADeadFlowHoldsMessagesUpForLessThanASecond) {
   }
 }
 
-// Nothing passes for a while, one way or both, and then everything does again. TCP outlives the
-// short ones; in the others flows die, here and there at different times, and are dialled again.
+// No frame passes for a while, one way or both, and then all do again. TCP survives the short
+// outages; in the others flows die, at each end at its own time, and are dialled again.
 struct Outage {
   const char* name;
   bool forth;
   bool back;
-  bool is_idle;  // Nothing is under way when it begins.
+  bool is_idle;  // Nothing is in flight when it begins.
 };
 class Outages : public testing::TestWithParam<Outage> {};
 
@@ -189,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Outages,
                                          Outage{"idle", true, true, true}),
                          [](const auto& test) { return test.param.name; });
 
-// The peer's host is gone: both sessions end with an error, in bounded time, and nothing is held.
+// The peer's host is gone: both sessions end with an error, in bounded time, and hold no frames.
 TEST(Sessions, APeerThatVanishesFailsTheSession) {
   EngineWorld pair(Case{"", {.delay = 10us}}, 1, 200);
   ASSERT_TRUE(pair.connect());
@@ -203,8 +203,8 @@ TEST(Sessions, APeerThatVanishesFailsTheSession) {
   EXPECT_LE(pair.world.now() - cut, 60s);
 }
 
-// How a suspicion is checked: a NIC whose process lives answers a probe within a round trip.
-TEST(Sessions, AProbeIsAnsweredByTheLiving) {
+// A suspicion is checked with a probe: a NIC with a living process answers within a round trip.
+TEST(Sessions, AProbeIsAnsweredByALivingProcess) {
   EngineWorld pair(Case{"", {.delay = 10us}}, 1, 20);
   ASSERT_TRUE(pair.connect());
   ASSERT_TRUE(pair.world.run_until([&] { return pair.is_all_done(); })) << pair.world.why();
@@ -228,9 +228,9 @@ TEST(Sessions, AProbeIsAnsweredByTheLiving) {
   EXPECT_LE(pair.client.heard_from(server), cut);
 }
 
-// A process that ends with messages under way says so, and is heard although any one of the frames
-// that say it gets lost: long before silence would tell.
-TEST(Sessions, TheEndOfAProcessIsHeardThoughAFrameGetsLost) {
+// A process that ends with messages in flight notifies its peer. Any one frame of the notice may be
+// lost: the peer still gets it, long before its silence timeout.
+TEST(Sessions, TheEndOfAProcessReachesThePeerWithAnyFrameLost) {
   for (const std::size_t side : {0U, 1U}) {
     for (std::uint64_t lost = 0; lost < 8; ++lost) {
       SCOPED_TRACE(std::to_string(side) + " ends, lost " + std::to_string(lost));
@@ -259,8 +259,8 @@ TEST(Sessions, TheEndOfAProcessIsHeardThoughAFrameGetsLost) {
   }
 }
 
-// So is an abort, over a network that loses any frame.
-TEST(Sessions, AnAbortIsHeardOverANetworkThatLosesFrames) {
+// An abort reaches the peer just so, over a network that loses any frame.
+TEST(Sessions, AnAbortReachesThePeerWithAnyFrameLost) {
   for (const std::size_t side : {0U, 1U}) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       SCOPED_TRACE(std::to_string(side) + " aborts, seed " + std::to_string(seed));

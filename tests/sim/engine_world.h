@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 
 inline constexpr msg::Cookie kCookie{std::byte{0x5e}, std::byte{0x55}};
 
-// One message: what is sent, and the buffer it must fill, which may be larger.
+// One message: the bytes to send, and the buffer for them, which may be larger.
 struct Message {
   Bytes sent;
   Bytes buffer;
@@ -38,7 +38,7 @@ inline std::vector<Message> messages(std::size_t count, std::uint64_t seed) {
   link::Dice dice(seed);
   std::vector<Message> all(count);
   for (Message& m : all) {
-    // Small, middle and large alike; 0 is legal.
+    // Small, middle and large ones are equally likely; 0 is legal.
     const std::size_t size = dice.below((std::uint64_t{1} << dice.below(21)) + 1);
     m.sent = pattern(size, dice.draw());
     m.buffer = Bytes(size + dice.below(3) * 1000, std::byte{0xee});
@@ -125,7 +125,7 @@ class ReceiveUser final : public msg::RecvOwner, public msg::ListenerEvents {
     }
     for (std::size_t i = m.sent.size(); i < m.buffer.size(); ++i)
       if (m.buffer[i] != std::byte{0xee}) problem = "bytes behind the message were touched";
-    // NCCL uses the buffer again: whatever is written from now on is an error.
+    // NCCL uses the buffer again: any write from now on is an error.
     std::fill(m.buffer.begin(), m.buffer.end(), std::byte{0xdd});
   }
   bool are_finished_buffers_untouched() const {
@@ -160,7 +160,7 @@ struct Case {
   std::uint32_t flows = 4;
   Duration receive_pause{};
   Duration user_timeout = 3s;
-  std::size_t workers = 0;  // Of each end.
+  std::size_t workers = 0;  // At each end.
 };
 inline void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 

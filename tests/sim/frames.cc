@@ -14,7 +14,7 @@
 namespace ztcp::sim {
 namespace {
 
-// What a NIC does to a frame whose checksums were left to it.
+// Fills in the checksums that were left to the NIC.
 void finish_checksums(Bytes& frame, std::size_t l2, std::size_t l3) {
   std::byte* ip = frame.data() + l2;
   std::byte* tcp = ip + l3;

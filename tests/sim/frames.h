@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Frames as owned bytes: what a TxFrame looks like on the cable, after a NIC has finished its
-// checksums and cut its super-segments.
+// Frames as owned bytes: a TxFrame as it is on the cable, after a NIC has filled in its checksums
+// and cut its super-segments.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class ReceivedFrame {
   ReceivedFrame(const ReceivedFrame&) = delete;
   ReceivedFrame& operator=(const ReceivedFrame&) = delete;
 
-  // Its handle is `this`.
+  // The view's handle is `this`.
   RxFrame view();
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The product's turn over a NIC whose line is slower than the stack: what waits where, and that
-// nothing is lost but by the cable.
+// The product's turn over a NIC that is slower than the stack: frames wait in the right place, and
+// only the cable loses any.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -42,7 +42,7 @@ class FullRing : public testing::Test {
   void run_for(Duration span) {
     for (const TimePoint end = now_ + span; now_ < end;) turn();
   }
-  // Until all is there and acknowledged.
+  // Until all is received and acknowledged.
   void run() {
     const TimePoint end = now_ + 20s;
     while (!is_done()) {
@@ -56,7 +56,7 @@ class FullRing : public testing::Test {
   bool is_done() const {
     return sender_->is_done() && !to_->receivers.empty() && to_->receivers[0]->is_done();
   }
-  // Each segment that the stack made has left: what the peer did not get the cable lost.
+  // Each segment that the stack made has left: missing ones were lost by the cable.
   void expect_all_left() { EXPECT_EQ(from_->link.sent_segments, counters().tx_segments); }
   const tcp::Counters& counters() const { return from_->engine.tcp_counters(); }
   double share_of_line_used() const {
@@ -72,10 +72,10 @@ class FullRing : public testing::Test {
   TurnSender* sender_ = nullptr;
 };
 
-// Repeats are made when the ring is fullest: of data that went at the line's speed.
-TEST_F(FullRing, RepeatsAreLostByTheCableAlone) {
+// Retransmissions happen when the ring is fullest: of data sent at the line's speed.
+TEST_F(FullRing, RetransmissionsAreLostOnlyByTheCable) {
   for (const bool says_room : {true, false}) {
-    SCOPED_TRACE(says_room ? "the link says what it has room for" : "it refuses");
+    SCOPED_TRACE(says_room ? "the link reports its room" : "it refuses");
     begin({.loss = 0.001, .says_room = says_room});
     run();
     EXPECT_GT(from_->link.lost, 20U);
@@ -83,16 +83,16 @@ TEST_F(FullRing, RepeatsAreLostByTheCableAlone) {
     expect_all_left();
     EXPECT_GT(share_of_line_used(), 0.97);
     if (says_room) {
-      EXPECT_EQ(from_->link.refused, 0U) << "made although there was no room";
+      EXPECT_EQ(from_->link.refused, 0U) << "made without room for them";
     } else {
       EXPECT_GT(from_->link.refused, 0U);
     }
   }
 }
 
-// Whatever else finds room: a repeat is what the peer waits for, and one that is dropped after it
-// was made costs a timeout.
-TEST_F(FullRing, ARepeatThatIsRefusedAgainAndAgainLeavesAllTheSame) {
+// The link refuses retransmissions again and again and takes all other frames: a retransmission
+// dropped after it was made would cost a timeout.
+TEST_F(FullRing, ARetransmissionThatTheLinkRefusesLeavesLater) {
   begin({.loss = 0.001, .says_room = false});
   std::size_t asked = 0;
   std::size_t refused = 0;
@@ -108,8 +108,8 @@ TEST_F(FullRing, ARepeatThatIsRefusedAgainAndAgainLeavesAllTheSame) {
   expect_all_left();
 }
 
-// A ring that holds more than a line needs must not be filled: everything queues behind it.
-TEST_F(FullRing, ALargeRingIsNotFilledBeyondWhatKeepsTheLineBusy) {
+// A ring that holds more than the line needs must not be filled: all frames would queue behind it.
+TEST_F(FullRing, ALargeRingIsFilledOnlyAsFarAsTheLineNeeds) {
   begin({.ring_frames = 4096});
   run();
   EXPECT_GT(share_of_line_used(), 0.97);
@@ -117,10 +117,10 @@ TEST_F(FullRing, ALargeRingIsNotFilledBeyondWhatKeepsTheLineBusy) {
   EXPECT_LE(from_->link.most_queued_bytes, 2 * ustack::QueueLimit::kLeastBytes);
 }
 
-// A device that hangs, or a line that is paused: for less than TCP gives up after.
-TEST_F(FullRing, OneThatStaysFullForSecondsCostsTimeOnly) {
+// A device that hangs, or a paused line, for less than the time after which TCP gives up.
+TEST_F(FullRing, ARingThatStaysFullForSecondsLosesNothing) {
   for (const bool says_room : {true, false}) {
-    SCOPED_TRACE(says_room ? "the link says what it has room for" : "it refuses");
+    SCOPED_TRACE(says_room ? "the link reports its room" : "it refuses");
     begin({.says_room = says_room});
     run_for(2ms);
     ASSERT_FALSE(is_done());
@@ -128,7 +128,7 @@ TEST_F(FullRing, OneThatStaysFullForSecondsCostsTimeOnly) {
     const std::uint64_t made = counters().tx_segments;
     from_->link.is_stuck = true;
     run_for(3s);
-    // What the link does not take stays in the stack, but for the burst it was offered.
+    // Frames that the link does not take stay in the stack, except the burst it was offered.
     EXPECT_LE(counters().tx_segments, made + ustack::Transmitter::kBurst);
     from_->link.is_stuck = false;
     run();
@@ -136,8 +136,8 @@ TEST_F(FullRing, OneThatStaysFullForSecondsCostsTimeOnly) {
   }
 }
 
-// The user has its memory back although its frames still wait: theirs are copies by then.
-TEST_F(FullRing, WhatWaitsWhenASessionEndsIsAsItWas) {
+// The user has its memory back although frames still wait: they are copies by then.
+TEST_F(FullRing, FramesThatWaitWhenASessionEndsKeepTheirBytes) {
   begin({.says_room = false});
   run_for(2ms);
   std::size_t scribbled = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A NIC in virtual time: a ring of so many frames in front of a line of so many bits per second,
-// and a cable behind it that loses some and takes its time. What the ring has no room for it
-// refuses, as devices do; a link that is not up receives nothing and drops what it is to send.
+// A NIC in virtual time: a ring of so many frames, a line of so many bits per second, and a cable
+// with loss and delay. It refuses frames when the ring is full, as devices do; while the link is
+// not up it receives nothing and drops the frames it is to send.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ struct LineOptions {
   Duration cable = std::chrono::microseconds(5);
   double loss = 0;
   std::uint16_t mtu_bytes = 1500;
-  bool says_room = true;  // False: tells nothing of its ring beforehand, as most DPDK drivers.
+  bool says_room = true;  // False: does not report the ring's room, as most DPDK drivers.
   std::uint64_t seed = 1;
 };
 
@@ -38,7 +38,7 @@ class LineLink final : public link::Link {
   explicit LineLink(const LineOptions& options) : options_(options), dice_(options.seed) {
     capabilities_.mtu_bytes = options.mtu_bytes;
   }
-  // Where frames arrive that this one sends.
+  // The peer receives the frames that this one sends.
   void join(LineLink& peer) { peer_ = &peer; }
 
   // Moves the line and the cable on to `now`.
@@ -124,14 +124,14 @@ class LineLink final : public link::Link {
   std::string describe() const override { return "line"; }
 
   link::LinkState state_now = link::LinkState::kUp;
-  bool is_stuck = false;  // The device sends nothing and takes nothing.
-  // Where set: asked of each frame whether the ring is full just then; called by receive(); and
-  // what the cable does to a frame.
+  bool is_stuck = false;  // The device neither sends nor takes frames.
+  // Hooks: `refuses` is asked for each frame whether the ring is full just then; receive() calls
+  // on_receive; `corrupts` changes a frame on the cable.
   std::function<bool(const TxFrame&)> refuses;
   std::function<void()> on_receive;
   std::function<void(Bytes&)> corrupts;
   std::uint64_t sent = 0;
-  std::uint64_t sent_segments = 0;  // Those of TCP.
+  std::uint64_t sent_segments = 0;  // TCP segments only.
   std::uint64_t refused = 0;
   std::uint64_t lost = 0;
   std::uint64_t most_queued_bytes = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Sessions whose payload workers copy: the promises of MsgWorld hold, whenever a worker comes to
-// its jobs; and who ends a connection has his memory back when he is told so.
+// Sessions with workers that copy the payload: the promises of MsgWorld hold at any time a worker
+// comes to its jobs, and a closed connection no longer writes to its buffers.
 #include <gtest/gtest.h>
 
 #include "tests/support/msg_world.h"
@@ -42,7 +42,7 @@ TEST_P(Copies, EveryMessageArrivesOnceAndWhole) {
   EXPECT_EQ(world.net.loans(), 0U);
 }
 
-// Flows die all the time; what is sent again is written again, and no worker is at it then.
+// Flows die all the time; retransmitted bytes are written again, and no worker may be copying then.
 TEST_P(Copies, FlowsThatDieLoseNothing) {
   MsgScript script = with_workers(GetParam());
   script.session.ack_is_delivery = GetParam() % 2 == 0;
@@ -61,7 +61,7 @@ TEST_P(Copies, FlowsThatDieLoseNothing) {
   EXPECT_GT(world.workers.done, 200U);
 }
 
-TEST_P(Copies, SmallPiecesStayHere) {
+TEST_P(Copies, SmallPiecesAreNotGivenToWorkers) {
   MsgScript script = with_workers(GetParam());
   script.copies.least_piece_bytes = 3000;
   script.streams.max_piece_bytes = 2999;
@@ -71,10 +71,10 @@ TEST_P(Copies, SmallPiecesStayHere) {
   EXPECT_EQ(world.workers.done, 0U);
 }
 
-// A sender is done when its bytes are acknowledged, and may say bye before they are copied.
-TEST_P(Copies, AByeOvertakesNoCopy) {
+// A send is done when its bytes are acknowledged, so the bye may arrive before they are copied.
+TEST_P(Copies, AByeIsHandledAfterTheCopies) {
   MsgScript script = with_workers(GetParam(), 2);
-  script.flush_chance = 0;  // Nothing is taken back before all is quiet.
+  script.flush_chance = 0;  // No memory is taken back while other events can happen.
   script.sizes.assign(5, 50'000);
   MsgWorld world(script);
   ASSERT_TRUE(world.run_until([&] { return world.sender.done == 5; }));
@@ -97,7 +97,7 @@ class Ends : public testing::TestWithParam<End> {};
 INSTANTIATE_TEST_SUITE_P(Ways, Ends,
                          testing::Values(End::kAbort, End::kClose, End::kLeave, End::kDestroy));
 
-TEST_P(Ends, NothingIsWrittenAfterwards) {
+TEST_P(Ends, BuffersAreNotWrittenAfterTheEnd) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     MsgScript script = with_workers(seed);
     script.sizes.assign(40, 60'000);
@@ -133,9 +133,9 @@ TEST_P(Ends, NothingIsWrittenAfterwards) {
   }
 }
 
-// What had come is done first, as without workers; what had not is lost with the session, and its
-// memory is the owner's when he hears of it.
-TEST(CopiesFail, WhatHasComeIsDoneFirst) {
+// Messages that have arrived whole are completed first, as without workers; the others are lost
+// with the session, and once its failure is reported their memory is not written any more.
+TEST(CopiesFail, ArrivedMessagesAreCompletedBeforeTheFailure) {
   std::size_t rescued = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     MsgScript script = with_workers(seed);
@@ -159,8 +159,8 @@ TEST(CopiesFail, WhatHasComeIsDoneFirst) {
   EXPECT_GT(rescued, 0U);
 }
 
-// The process ends and a worker never runs again: nobody waits for it for ever.
-TEST(CopiesFail, AWorkerThatNeverRunsAgainEndsNoWait) {
+// At the end of a process a worker may never run again: leave() must not wait for it.
+TEST(CopiesFail, LeavingDoesNotWaitForAStuckWorker) {
   MsgScript script = with_workers(3);
   script.sizes.assign(40, 60'000);
   MsgWorld world(script);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How sessions end: both halves of msg/ against each other, and nobody left waiting.
+// How sessions end: both halves of msg/ against each other, and neither waits for ever.
 #include <gtest/gtest.h>
 
 #include "tests/support/msg_world.h"
@@ -14,7 +14,7 @@ using msg::Reason;
 using testing_support::MsgScript;
 using testing_support::MsgWorld;
 
-TEST(MsgSession, AListenerThatIsGoneRefusesByName) {
+TEST(MsgSession, ARemovedListenerRefusesWithUnknownCookie) {
   MsgScript script;
   script.sizes = {1};
   MsgWorld world(script);
@@ -24,17 +24,17 @@ TEST(MsgSession, AListenerThatIsGoneRefusesByName) {
   EXPECT_EQ(world.send_session->failure_detail().reason, Reason::kUnknownCookie);
 }
 
-TEST(MsgSession, NobodyListening) {
+TEST(MsgSession, AConnectWithoutListenerFails) {
   MsgScript script;
   script.sizes = {1};
   MsgWorld world(script);
   world.net.refuse_dials(1);
   world.run_until([&] { return world.sender.failed != 0; });
   EXPECT_EQ(world.sender.error.code, Errc::kNoRoute);
-  EXPECT_EQ(world.net.pairs(), 0U);  // Not tried again: nothing was lost.
+  EXPECT_EQ(world.net.pairs(), 0U);  // Not dialled again: nothing was lost.
 }
 
-TEST(MsgSession, ClosingWaitsForMessagesAndEndsInPeace) {
+TEST(MsgSession, ClosingWaitsForMessagesAndEndsWithoutError) {
   MsgScript script;
   script.session.multi_flow_threshold_bytes = 4096;
   script.sizes.assign(40, 30'000);
@@ -55,7 +55,7 @@ TEST(MsgSession, TheReceiverMayCloseFirst) {
   for (std::uint64_t seed = 1; seed < 60; ++seed) {
     script.streams.seed = seed;
     MsgWorld world(script);
-    // At once: our last acknowledgements may still be on their way.
+    // At once: our last acknowledgements may still be in flight.
     ASSERT_TRUE(world.run_until([&] { return world.receiver.done == 40; }));
     world.recv_session->close();
     ASSERT_TRUE(world.run_until([&] { return world.receiver.closed != 0 && world.all_done(); }))
@@ -67,9 +67,9 @@ TEST(MsgSession, TheReceiverMayCloseFirst) {
   }
 }
 
-// Everything was received, the acknowledgements died with the flows, and the receiver closed and is
-// gone when the sender comes back: what was delivered is done.
-TEST(MsgSession, WhatWasDeliveredIsDoneThoughTheReceiverClosedMeanwhile) {
+// All messages were received, the acknowledgements died with the flows, and the receiver has closed
+// and is gone when the sender redials: delivered messages are done.
+TEST(MsgSession, DeliveredMessagesAreDoneThoughTheReceiverHasClosed) {
   int in_doubt = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     MsgScript script;
@@ -96,7 +96,7 @@ TEST(MsgSession, WhatWasDeliveredIsDoneThoughTheReceiverClosedMeanwhile) {
   EXPECT_GT(in_doubt, 30);
 }
 
-TEST(MsgSession, WhatWasNotDeliveredFailsByNameThoughTheReceiverIsGone) {
+TEST(MsgSession, UndeliveredMessagesFailWhenTheReceiverHasClosed) {
   MsgScript script;
   script.session.flows = 1;
   script.sizes.assign(10, 30'000);
@@ -124,8 +124,8 @@ TEST(MsgSession, AReceiverThatClosesTooEarlyFailsTheSender) {
   EXPECT_EQ(world.problem(), "");
 }
 
-// A sender that aborts is heard at once, whatever its flows were at: many seeds leave a flow
-// between two records, in the middle of a chunk, or on its way up.
+// A sender's abort reaches the peer at once in every state of its flows: the seeds leave a flow
+// between two records, inside a chunk, or still being dialled.
 class Abort : public testing::TestWithParam<bool> {
  protected:
   MsgScript script(std::uint64_t seed) const {
@@ -135,7 +135,7 @@ class Abort : public testing::TestWithParam<bool> {
     script.session.flows = seed % 3 == 0 ? 4 : 1;
     script.session.multi_flow_threshold_bytes = 4096;
     script.sizes.assign(40, seed % 5 == 0 ? 300 : 30'000);
-    // With late buffers nothing is under way, and messages wait for credit.
+    // With late buffers nothing is in flight, and messages wait for credit.
     script.post_chance = seed % 4 == 0 ? 40 : 4;
     return script;
   }
@@ -145,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(Streams, Abort, testing::Bool(), [](const auto& row) {
   return row.param ? "AcknowledgeDelivery" : "AreLikeTheKernels";
 });
 
-TEST_P(Abort, OfASenderEndsBothAtOnce) {
+TEST_P(Abort, SenderAbortEndsBothAtOnce) {
   int by_hello = 0;
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     MsgScript script = this->script(seed);
@@ -170,7 +170,7 @@ TEST_P(Abort, OfASenderEndsBothAtOnce) {
   EXPECT_LT(by_hello, 100);
 }
 
-TEST_P(Abort, OfAReceiverEndsBothAtOnce) {
+TEST_P(Abort, ReceiverAbortEndsBothAtOnce) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     MsgScript script = this->script(seed);
     MsgWorld world(script);
@@ -188,8 +188,9 @@ TEST_P(Abort, OfAReceiverEndsBothAtOnce) {
   }
 }
 
-// The word may get lost with its flows, or find nobody: then silence tells, as ever.
-TEST_P(Abort, WhoseWordGetsLostEndsBothInBoundedTime) {
+// The notice may be lost with its flows, or find no peer: then the silence timeout ends the
+// session.
+TEST_P(Abort, AbortWithLostNoticeEndsBothInBoundedTime) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     MsgScript script = this->script(seed);
     MsgWorld world(script);
@@ -214,7 +215,7 @@ TEST_P(Abort, WhoseWordGetsLostEndsBothInBoundedTime) {
 }
 
 // Flows may be reset because they are dialled again.
-TEST_P(Abort, IsNotWhatAResetAloneTells) {
+TEST_P(Abort, AResetAloneIsNotTakenForAnAbort) {
   MsgScript script = this->script(1);
   MsgWorld world(script);
   ASSERT_TRUE(world.run_until([&] { return world.receiver.done == 5; }));

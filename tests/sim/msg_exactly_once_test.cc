@@ -16,7 +16,7 @@ std::vector<std::size_t> random_sizes(std::uint64_t seed, std::size_t count, std
   std::mt19937_64 rng(seed);
   std::vector<std::size_t> sizes;
   for (std::size_t i = 0; i < count; ++i) {
-    // Small, middle and large alike.
+    // Small, middle and large ones are equally likely.
     const std::size_t top = std::size_t{1} << (rng() % 21);
     sizes.push_back(rng() % std::min(top + 1, max));
   }
@@ -44,10 +44,10 @@ INSTANTIATE_TEST_SUITE_P(Seeds, Flows,
                          testing::Combine(testing::Values(1, 2, 3, 4),
                                           testing::Range<std::uint64_t>(1, 6)));
 
-// A flow dies before event 0, 1, 2, ...: whatever was on its way, the session goes on.
+// A flow dies before event 0, 1, 2, ...: the session goes on with any bytes in flight.
 class Killed : public testing::TestWithParam<std::tuple<std::uint32_t, bool, std::size_t>> {};
 
-TEST_P(Killed, AtAnyEventLosesNothing) {
+TEST_P(Killed, AFlowThatDiesAtAnyEventLosesNothing) {
   const auto [flows, ack_is_delivery, which] = GetParam();
   MsgScript script;
   script.streams.seed = 11 + which;
@@ -64,7 +64,7 @@ TEST_P(Killed, AtAnyEventLosesNothing) {
     MsgWorld world(script);
     const bool done = world.run_all();
     if (world.sender.failed != 0 && world.sender.ready == 0) {
-      // Before the first stream was open: that is "nobody listens there".
+      // Before the first stream is open the failure means that there is no listener.
       ASSERT_LT(at, 3U);
       ASSERT_EQ(world.sender.done, 0U);
       continue;
@@ -85,11 +85,11 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, Killed,
                          testing::Combine(testing::Values(1, 2, 4), testing::Bool(),
                                           testing::Range<std::size_t>(0, 2)));
 
-// All was called done while its buffers were still to be posted, and the process ends; and its flow
-// dies before event 0, 1, 2, ...
+// All sends were done while their buffers were still to be posted, then the process ends and its
+// flow dies before event 0, 1, 2, ...
 class Ending : public testing::TestWithParam<std::tuple<std::uint32_t, std::size_t>> {};
 
-TEST_P(Ending, LosesNothingThatWasCalledDone) {
+TEST_P(Ending, ALeavingSenderLosesNoCompletedMessage) {
   const auto [flows, which] = GetParam();
   MsgScript script;
   script.streams.seed = 31 + which;
@@ -123,8 +123,8 @@ TEST_P(Ending, LosesNothingThatWasCalledDone) {
   EXPECT_TRUE(had_to_wait);
 }
 
-// And the receiver posts its buffers only when it has gone.
-TEST(EndingBefore, LosesNothingForWhichBuffersComeLater) {
+// The receiver posts its buffers only when the sender has gone.
+TEST(EndingBefore, BuffersPostedAfterTheSenderLeftAreFilled) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     MsgScript script;
     script.streams.seed = seed;

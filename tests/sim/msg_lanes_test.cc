@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // Several tags on one session: sends and posts in any order to each other, buffers in groups, flows
-// that die; and no tag ever waits for another's buffers.
+// that die; no tag ever waits for another's buffers.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -17,10 +17,10 @@ namespace {
 using testing_support::MsgScript;
 using testing_support::MsgWorld;
 
-// What NCCL may have posted on a connection: 32 receives of 8 buffers.
+// NCCL's limit of posted buffers on a connection: 32 receives of 8 buffers.
 constexpr std::size_t kMostBuffers = 256;
 
-// Random tags and sizes, and the buffers posted in another order, but for those of one tag.
+// Random tags and sizes, and the buffers posted in another order, except those of one tag.
 MsgScript random_script(std::uint64_t seed, std::uint32_t tags, std::size_t messages) {
   MsgScript script;
   script.streams.seed = seed;
@@ -50,7 +50,7 @@ MsgScript random_script(std::uint64_t seed, std::uint32_t tags, std::size_t mess
 using TagsAndSeed = std::tuple<std::uint32_t, std::uint64_t>;
 class Lanes : public testing::TestWithParam<TagsAndSeed> {};
 
-TEST_P(Lanes, MatchInTheOrderOfEach) {
+TEST_P(Lanes, EachTagMatchesInPostingOrder) {
   const auto [tags, seed] = GetParam();
   MsgScript script = random_script(seed, tags, 250);
   script.session.flows = seed % 2 == 0 ? 4 : 1;
@@ -63,7 +63,7 @@ TEST_P(Lanes, MatchInTheOrderOfEach) {
   EXPECT_EQ(world.sender.failed + world.receiver.failed, 0U);
 }
 
-TEST_P(Lanes, LoseNothingWithTheirFlows) {
+TEST_P(Lanes, FlowsThatDieLoseNoMessageOfAnyTag) {
   const auto [tags, seed] = GetParam();
   MsgScript script = random_script(seed + 1000, tags, 120);
   script.set_ack_is_delivery(seed % 2 == 0);
@@ -82,10 +82,10 @@ INSTANTIATE_TEST_SUITE_P(Seeds, Lanes,
                          testing::Combine(testing::Values(2, 3, 8, 100),
                                           testing::Range<std::uint64_t>(1, 9)));
 
-// NCCL's bootstrap over the plugin: the steps of a ring over all ranks, each with a tag of its own.
+// NCCL's bootstrap over the plugin: the steps of a ring over all ranks, each with its own tag.
 class Rings : public testing::TestWithParam<std::tuple<std::uint32_t, unsigned>> {};
 
-TEST_P(Rings, OfAnyLengthUseATagForEachStep) {
+TEST_P(Rings, RingsOfAnyLengthUseOneTagForEachStep) {
   const auto [steps, seed] = GetParam();
   MsgScript script;
   script.streams.seed = seed;
@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(Of, Rings,
                                           testing::Values(0U, 1U, 2U)));
 
 // A flow dies before event 0, 1, 2, ...
-TEST(LanesKilled, AtAnyEventLoseNothing) {
+TEST(LanesKilled, AFlowThatDiesAtAnyEventLosesNothing) {
   std::size_t events = 10;
   for (std::size_t at = 0; at < events; ++at) {
     MsgScript script = random_script(5, 3, 25);
@@ -144,7 +144,7 @@ struct Unposted {
 };
 class AnUnpostedTag : public testing::TestWithParam<Unposted> {};
 
-TEST_P(AnUnpostedTag, HoldsUpNoOther) {
+TEST_P(AnUnpostedTag, ATagWithoutBuffersDoesNotDelayOthers) {
   constexpr std::size_t kOthers = 10'000;
   const auto [name, messages, size_bytes] = GetParam();
   MsgScript script;
@@ -182,8 +182,8 @@ INSTANTIATE_TEST_SUITE_P(Of, AnUnpostedTag,
                                          Unposted{"more_than_the_allowance", 31, 100'000}),
                          [](const auto& test) { return test.param.name; });
 
-// What a receiver takes without buffers is bounded for all tags together.
-TEST(LanesWithoutBuffers, ShareTheAllowanceAndTheCount) {
+// The unposted bytes that a receiver takes are bounded for all tags together.
+TEST(LanesWithoutBuffers, TagsWithoutBuffersShareTheAllowanceAndTheCount) {
   MsgScript script;
   script.post_chance = 0;
   for (std::uint32_t i = 0; i < 100; ++i) {

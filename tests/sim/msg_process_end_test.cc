@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A sender's process ends without a word (SIGKILL, _exit()): what its session called done arrives
-// all the same. Over streams like the kernel's, which goes on to send what it has taken, and throws
-// it away when anything comes for a process that is no more.
+// A sender's process ends without notice (SIGKILL, _exit()): its completed messages arrive all the
+// same. The streams are like the kernel's, which goes on to send the bytes it has taken, and drops
+// them when anything arrives for the process that has ended.
 #include <cstdint>
 #include <ostream>
 #include <random>
@@ -22,7 +22,7 @@ using testing_support::MsgWorld;
 
 struct Traffic {
   const char* name;
-  std::size_t most_bytes;  // Of a message.
+  std::size_t most_bytes;  // The largest message.
   std::uint32_t tags;
   std::uint32_t flows;
   unsigned post_chance;
@@ -32,7 +32,7 @@ std::ostream& operator<<(std::ostream& out, const Traffic& traffic) { return out
 
 class ProcessEnd : public testing::TestWithParam<std::tuple<Traffic, std::uint64_t>> {};
 
-TEST_P(ProcessEnd, TakesNothingAwayThatWasDone) {
+TEST_P(ProcessEnd, CompletedMessagesArriveAfterTheSenderIsKilled) {
   constexpr std::size_t kMessages = 100;
   const auto& [traffic, seed] = GetParam();
   MsgScript script;
@@ -53,7 +53,7 @@ TEST_P(ProcessEnd, TakesNothingAwayThatWasDone) {
     const std::size_t told = world.sender.done;
     world.end_sender_process();
     EXPECT_TRUE(world.run_until([&] { return world.has_received_all_sent(); }))
-        << "of " << told << " that were done " << world.receiver.done << " have come";
+        << world.receiver.done << " arrived of " << told << " completed messages";
     EXPECT_EQ(world.problem(), "");
   }
 }
@@ -72,8 +72,9 @@ INSTANTIATE_TEST_SUITE_P(Of, ProcessEnd,
                                   std::to_string(std::get<1>(row.param));
                          });
 
-// In a steady run of small messages the receiver's silence is known, and nothing is asked for.
-TEST(ProcessEnd, OfSmallMessagesFewWaitForTheirAcknowledgement) {
+// In a steady run of small messages the sender knows that the receiver sends nothing, and need not
+// ask for an acknowledgement.
+TEST(ProcessEnd, FewSmallMessagesWaitForTheirAcknowledgement) {
   MsgScript script;
   script.set_ack_is_delivery(false);
   script.sizes.assign(2000, 8);
@@ -91,9 +92,9 @@ TEST(ProcessEnd, OfSmallMessagesFewWaitForTheirAcknowledgement) {
   EXPECT_GT(at_once, script.sizes.size() * 3 / 4);
 }
 
-// The receiver's application is late: what came in whole waits for its buffers, after the sender
-// was given up, too.
-TEST(ProcessEnd, LeavesWhatCameToBuffersThatArePostedLater) {
+// The receiver's application is late: whole messages wait for their buffers, also after the sender
+// was given up.
+TEST(ProcessEnd, ArrivedMessagesWaitForBuffersAfterTheSenderIsGone) {
   MsgScript script;
   script.set_ack_is_delivery(false);
   script.sizes.assign(11, 100);
@@ -111,7 +112,7 @@ TEST(ProcessEnd, LeavesWhatCameToBuffersThatArePostedLater) {
   EXPECT_EQ(world.receiver.done, 10U);
   EXPECT_EQ(world.receiver.failed, 0U);
   world.post_receive();
-  EXPECT_EQ(world.receiver.failed, 1U) << "that one was never sent";
+  EXPECT_EQ(world.receiver.failed, 1U) << "the last message was never sent";
   EXPECT_EQ(world.problem(), "");
 }
 

@@ -14,7 +14,7 @@ using msg::Reason;
 using testing_support::MsgScript;
 using testing_support::MsgWorld;
 
-TEST(MsgSession, EverySizeFrom1To5000) {
+TEST(MsgSession, SizesFrom1To5000Arrive) {
   MsgScript script;
   script.session.flows = 4;
   script.session.multi_flow_threshold_bytes = 1000;
@@ -25,7 +25,7 @@ TEST(MsgSession, EverySizeFrom1To5000) {
   EXPECT_EQ(world.problem(), "");
 }
 
-TEST(MsgSession, AMessageOf64MiB) {
+TEST(MsgSession, AMessageOf64MiBUsesAllFlows) {
   MsgScript script;
   script.streams.max_piece_bytes = 200'000;
   script.streams.window_bytes = 1U << 20;
@@ -47,7 +47,7 @@ TEST(MsgSession, SmallMessagesStayOnOneFlow) {
   EXPECT_EQ(world.net.pairs(), 1U);
 }
 
-// The receiver posts only when nothing else can happen: all it may get is the allowance.
+// The receiver posts only when no other event can happen: it may get no more than the allowance.
 class Shortage : public testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(Shortage, KeepsUnpostedBytesWithinTheAllowance) {
@@ -74,7 +74,7 @@ TEST_P(Shortage, KeepsUnpostedBytesWithinTheAllowance) {
 
 INSTANTIATE_TEST_SUITE_P(Allowances, Shortage, testing::Values(4096, 65'536, 131'072));
 
-TEST(MsgSession, WithoutBuffers32MessagesWaitAtMost) {
+TEST(MsgSession, WithoutBuffersAtMost32MessagesWait) {
   MsgScript script;
   script.post_chance = 0;
   script.sizes.assign(100, 1);
@@ -86,7 +86,7 @@ TEST(MsgSession, WithoutBuffers32MessagesWaitAtMost) {
   EXPECT_EQ(world.sends_outstanding(), 32U);  // 32 more wait here.
 }
 
-TEST(MsgSession, AStalledFlowHoldsBackOnlyWhatItHas) {
+TEST(MsgSession, AStalledFlowDelaysOnlyItsMessages) {
   MsgScript script;
   script.session.multi_flow_threshold_bytes = 4096;
   script.sizes.assign(200, 50'000);
@@ -94,8 +94,8 @@ TEST(MsgSession, AStalledFlowHoldsBackOnlyWhatItHas) {
   ASSERT_TRUE(world.run_until([&] { return world.receiver.done >= 20; }));
   ASSERT_EQ(world.net.pairs(), 4U);
   world.net.stall(2, true);
-  // The messages that have chunks on it are stuck, and with them the window of 32; all bytes of
-  // the others arrive.
+  // The messages that have chunks on it are stuck, and with them the window of 32; all bytes of the
+  // others arrive.
   const std::size_t before = world.receiver.done;
   const std::uint64_t stalled_bytes = world.net.bytes_sent(2);
   world.run_until([] { return false; }, world.events() + 20'000);
@@ -107,9 +107,9 @@ TEST(MsgSession, AStalledFlowHoldsBackOnlyWhatItHas) {
   EXPECT_EQ(world.problem(), "");
 }
 
-// The flow of the oldest message stalls; later ones are done on the others, and their requests are
-// free again. What is posted in their stead must not take the oldest one's place.
-TEST(MsgSession, TheWindowStandsStillWithItsOldestMessage) {
+// The flow of the oldest message stalls; later messages are done on the others, and their requests
+// are free again. New posts must not take the oldest one's place.
+TEST(MsgSession, TheWindowWaitsForItsOldestMessage) {
   int stood_still = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     MsgScript script;
@@ -150,7 +150,7 @@ TEST(MsgSession, AStalledFlowThatDiesGivesItsChunksToTheOthers) {
 // Flows die all the time, all of them, several at once.
 class Dying : public testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(Dying, LosesNothing) {
+TEST_P(Dying, FlowsThatDieAllTheTimeLoseNothing) {
   MsgScript script;
   script.streams.seed = GetParam();
   script.set_ack_is_delivery(GetParam() % 2 == 0);
@@ -172,7 +172,7 @@ TEST_P(Dying, LosesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Dying, testing::Range<std::uint64_t>(1, 41));
 
-TEST(MsgSession, ExtraFlowsThatDoNotOpenAreDoneWithout) {
+TEST(MsgSession, ASessionRunsWithoutExtraFlowsThatDoNotOpen) {
   MsgScript script;
   script.session.multi_flow_threshold_bytes = 4096;
   script.sizes.assign(30, 100'000);
@@ -212,7 +212,7 @@ TEST(MsgSession, ARedialWithoutAnswerIsBounded) {
   world.net.lose_dials(2);
   world.net.kill(0);
   const TimePoint killed_at = world.now;
-  EXPECT_TRUE(world.run_all());  // The third way leads around the dead path.
+  EXPECT_TRUE(world.run_all());  // The third attempt's path is not the dead one.
   EXPECT_EQ(world.net.pairs(), 4U);
   EXPECT_LT(world.now - killed_at, std::chrono::seconds(10));
 
@@ -225,7 +225,7 @@ TEST(MsgSession, ARedialWithoutAnswerIsBounded) {
   EXPECT_EQ(silent.sender.failed + silent.receiver.failed, 2U);
 }
 
-TEST(MsgSession, TruncationIsToldToBothWithBothSizes) {
+TEST(MsgSession, TruncationIsReportedToBothEndsWithBothSizes) {
   MsgScript script;
   script.post_chance = 0;
   script.sizes = {100'000};
@@ -251,13 +251,13 @@ constexpr msg::ClusterKey kKeyB{std::byte{2}};
 
 class Authentication : public testing::TestWithParam<Keys> {};
 
-TEST_P(Authentication, LetsOnlyEqualKeysThrough) {
+TEST_P(Authentication, OnlyEqualKeysConnect) {
   MsgScript script;
   script.sender_key = GetParam().sender;
   script.receiver_key = GetParam().receiver;
   script.session.multi_flow_threshold_bytes = 4096;
   script.sizes.assign(20, 20'000);
-  script.kill_chance = 100;  // Resumes prove the key anew.
+  script.kill_chance = 100;  // Resumed flows prove the key again.
   script.session.max_redials = 20;
   MsgWorld world(script);
   const bool done = world.run_all();

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // A TCP peer driven by hand: the test writes each segment it sends and reads each one the stack
-// sends. For the corners of the protocol that two well-behaved stacks never reach.
+// sends. For the corners of the protocol that two correct stacks never reach.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@
 
 namespace ztcp::sim {
 
-// A segment in the connection's own numbers: relative to each side's initial sequence number.
+// A segment with sequence numbers relative to each side's initial one.
 struct Segment {
   wire::TcpFlags flags = wire::kAck;
   std::uint32_t seq = 0;
@@ -45,8 +45,8 @@ class Peer {
   static wire::TcpOptions default_options();
 
   void send(Segment segment);
-  // The oldest segment not read yet; nothing when the stack has been silent. ARP is answered
-  // behind the scenes.
+  // The oldest segment not read yet; nothing when the stack sent none. ARP is answered
+  // automatically.
   std::optional<Segment> receive();
   // Virtual time passes; timers fire when they are due.
   void advance(Duration span);
@@ -61,7 +61,7 @@ class Peer {
   std::uint16_t local_port() const { return stack_port_; }
   std::size_t frames_held() const { return held_.size(); }
 
-  // Timestamps of ours: milliseconds, and the echo of the stack's last.
+  // Our timestamps: milliseconds, and the echo of the stack's last.
   wire::Timestamps timestamps() const;
 
  private:

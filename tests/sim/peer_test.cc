@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Corners that need a peer written by hand: closed windows, lying acknowledgements, resets that
+// Corners that need a peer written by hand: closed windows, false acknowledgements, resets that
 // nearly fit, old duplicates, ICMP.
 #include "tests/sim/peer.h"
 
@@ -21,7 +21,7 @@ using wire::kPsh;
 using wire::kRst;
 using wire::kSyn;
 
-// A connection with a peer that has accepted it, and nothing of the handshake left to read.
+// A connection that the peer has accepted, with all segments of the handshake read.
 class PeerTest : public testing::Test {
  protected:
   void connect(std::size_t bytes_to_send, std::size_t bytes_to_receive = 100'000) {
@@ -45,7 +45,7 @@ class PeerTest : public testing::Test {
     s.payload.assign(from, from + size);
     return s;
   }
-  // Reads everything the stack has to say now; the number of the byte after the last one sent.
+  // Reads all that the stack has to send now; returns the sequence number after the last byte.
   std::uint32_t drain() {
     std::uint32_t end = 0;
     while (const auto s = peer_.receive())
@@ -91,7 +91,7 @@ TEST_F(PeerTest, AClosedWindowIsProbedUntilItOpens) {
     answer.window = 0;
     peer_.send(answer);
   }
-  // A peer that answers probes is alive for as long as it likes (RFC 9293 section 3.8.6.1).
+  // A peer that answers probes may stay closed for ever (RFC 9293 section 3.8.6.1).
   EXPECT_FALSE(app_->error());
   peer_.send(segment(1, end));
   EXPECT_GT(drain(), end);
@@ -173,7 +173,7 @@ TEST_F(PeerTest, OverlappingPiecesDeliverEachByteOnce) {
   EXPECT_EQ(peer_.frames_held(), 0U);
 }
 
-TEST_F(PeerTest, AnAckOfWhatWasNeverSentIsAnsweredNotBelieved) {
+TEST_F(PeerTest, AnAckOfUnsentDataIsAnsweredAndDropped) {
   connect(1000);
   const std::uint32_t end = drain();
   peer_.send(segment(1, end + 5000));
@@ -184,7 +184,7 @@ TEST_F(PeerTest, AnAckOfWhatWasNeverSentIsAnsweredNotBelieved) {
   EXPECT_FALSE(app_->error());
 }
 
-TEST_F(PeerTest, OnlyAnExactResetIsObeyed) {
+TEST_F(PeerTest, OnlyAnExactResetEndsTheConnection) {
   connect(0);
   drain();
   Segment reset = segment(1 + 100, 1, kRst);
@@ -203,7 +203,7 @@ TEST_F(PeerTest, OnlyAnExactResetIsObeyed) {
   EXPECT_EQ(app_->error()->code, Errc::kPeerClosed);
 }
 
-TEST_F(PeerTest, ASynInTheConnectionIsChallenged) {
+TEST_F(PeerTest, ASynOnTheConnectionIsChallenged) {
   connect(0);
   drain();
   Segment syn = segment(1, 1, kSyn);
@@ -298,7 +298,7 @@ TEST_F(PeerTest, FinIsAcknowledgedAndOurFinFollows) {
   EXPECT_EQ(peer_.stack().unfinished(), 0U);
 }
 
-TEST_F(PeerTest, ALyingFragmentationNeededIsIgnored) {
+TEST_F(PeerTest, AFalseFragmentationNeededIsIgnored) {
   connect(100'000);
   const std::uint32_t end = drain();
   const auto icmp = [&](std::uint32_t seq, std::uint16_t mtu) {
@@ -312,7 +312,7 @@ TEST_F(PeerTest, ALyingFragmentationNeededIsIgnored) {
                           message.data());
     peer_.inject(peer_.ip_frame(wire::IpProtocol::kIcmp, message));
   };
-  icmp(end + 1'000'000, 600);  // Quotes what is not in flight (RFC 5927).
+  icmp(end + 1'000'000, 600);  // Quotes bytes that are not in flight (RFC 5927).
   EXPECT_FALSE(app_->error());
   EXPECT_TRUE(is_silent());
   icmp(1, 40);  // Below IPv4's least MTU.
@@ -322,7 +322,7 @@ TEST_F(PeerTest, ALyingFragmentationNeededIsIgnored) {
   EXPECT_GT(next->payload.size(), 100U);
 }
 
-TEST_F(PeerTest, EchoIsAnswered) {
+TEST_F(PeerTest, AnEchoRequestIsAnswered) {
   connect(0);
   drain();
   Bytes ping{std::byte{8}, std::byte{0}, std::byte{0}, std::byte{0},
@@ -332,7 +332,7 @@ TEST_F(PeerTest, EchoIsAnswered) {
   EXPECT_FALSE(app_->error());
 }
 
-TEST_F(PeerTest, ABadChecksumChangesNothing) {
+TEST_F(PeerTest, ASegmentWithABadChecksumIsIgnored) {
   connect(0);
   drain();
   const std::uint64_t before = peer_.stack().counters().rx_bad_checksum;
@@ -347,7 +347,7 @@ TEST_F(PeerTest, ABadChecksumChangesNothing) {
 TEST_F(PeerTest, AStrangersSegmentGetsAReset) {
   connect(0);
   drain();
-  // Another port of ours, where nothing is.
+  // Another port of ours, without a connection.
   wire::TcpHeader header;
   header.source_port = 5555;
   header.destination_port = 9;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Queue pairs between two verbs sessions in one thread, as far as the sessions see them: reliable
-// and in order each, in any order among themselves, bytes read late, rows of slots written slot by
-// slot, completions that wait to be polled. Seeded; it also keeps the rules of the verbs.
+// Queue pairs between two verbs sessions in one thread, as the sessions see them: each reliable and
+// in order, in any order among themselves; bytes are read late, rows of slots written slot by slot,
+// completions wait to be polled. Seeded; it also checks the rules of verbs.
 //
-// A rail may fail: then what an end has posted is not completed there any more, but what has left
-// it roams the network, and is carried out at the other end as long as that has not fenced it.
+// A rail may fail: then the work requests posted at an end complete no more there, but those that
+// have left its NIC still travel, and are carried out at the other end until that end fences the
+// rail.
 #pragma once
 
 #include <array>
@@ -43,20 +44,20 @@ class QueuePairWire {
   struct Counts {
     std::uint64_t works = 0;
     std::uint64_t doorbells = 0;
-    std::uint64_t completions = 0;  // Of what was sent.
+    std::uint64_t completions = 0;  // Completions of sends.
     std::uint64_t receives = 0;
     std::uint64_t receive_doorbells = 0;
     std::uint64_t immediates = 0;
   };
 
-  // One end: what its session posts, and what it is told.
+  // One end: takes its session's work requests and makes its completions.
   class End final : public verbs::WorkQueues {
    public:
     Status post(std::uint32_t queue_pair, const verbs::WorkRequest& request) override {
       ++counts.doorbells;
       ++counts.works;
       Flying flying{request, {}, 0, generations[queue_pair]};
-      if (is_fenced[queue_pair]) complain("work for a queue pair that is no more");
+      if (is_fenced[queue_pair]) complain("work for a fenced queue pair");
       if (request.is_inline) flying.bytes.assign(request.local, request.local + request.size_bytes);
       out[queue_pair].push_back(std::move(flying));
       return {};
@@ -70,7 +71,7 @@ class QueuePairWire {
 
     struct Flying {
       verbs::WorkRequest request;
-      std::vector<std::byte> bytes;  // When inline, or roaming.
+      std::vector<std::byte> bytes;  // For inline requests and those in flight at a fence.
       std::size_t written = 0;
       std::uint32_t generation = 0;
       bool is_roaming = false;
@@ -84,7 +85,7 @@ class QueuePairWire {
     };
 
     std::vector<std::deque<Flying>> out;
-    // By queue pair: which of them it is, since rails rejoin; and whether it is no more.
+    // By queue pair: its generation, because rails rejoin with new ones, and whether it is fenced.
     std::vector<std::uint32_t> generations;
     std::vector<bool> is_fenced;
     std::vector<std::uint32_t> credits;
@@ -96,7 +97,7 @@ class QueuePairWire {
     Counts counts;
   };
 
-  // `lkeys`: of all that is sent from.
+  // `lkeys`: the keys of all memory that is sent from.
   QueuePairWire(std::vector<std::uint32_t> rails, const verbs::RailKeys& lkeys, std::uint64_t seed)
       : rails_(std::move(rails)), lkeys_(lkeys), random_(seed) {
     for (End* end : {&left, &right}) {
@@ -108,7 +109,7 @@ class QueuePairWire {
     }
   }
 
-  // One thing happens on one queue pair. False: there is nothing to happen.
+  // Advances one queue pair by one event. False: there is none.
   bool step() {
     std::vector<std::pair<End*, std::uint32_t>> busy;
     for (End* end : {&left, &right})
@@ -120,8 +121,8 @@ class QueuePairWire {
     return true;
   }
 
-  // Its queue pairs there are no more: nothing comes in over them, and no completion of theirs is
-  // polled. Of what was posted some has left the NIC.
+  // Destroys the end's queue pairs on the rail: nothing arrives over them, and none of their
+  // completions is polled. Some of the posted requests have left the NIC.
   void fence(End& end, std::uint32_t rail) {
     for (std::uint32_t i = 0; i < rails_.size(); ++i) {
       if (rails_[i] != rail) continue;
@@ -138,7 +139,7 @@ class QueuePairWire {
       }
     }
   }
-  // With new queue pairs.
+  // Makes new queue pairs.
   void rejoin(End& end, std::uint32_t rail) {
     for (std::uint32_t i = 0; i < rails_.size(); ++i) {
       if (rails_[i] != rail) continue;
@@ -174,7 +175,7 @@ class QueuePairWire {
     if (flying.written < request.size_bytes) return;
     if (request.kind == verbs::WorkRequest::Kind::kWriteImmediate) {
       if (to.credits[queue_pair] == 0) {
-        // Of several rails the others take more than their own: senders wait, and repeat it.
+        // With several rails a receive may be missing for a while: senders wait and repeat.
         if (rails_.back() == 0) complain("an immediate found no receive posted");
         flying.written = 0;
         return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Rails of a connection that fail and rejoin, and what the ends tell each other then
+// Rails of a connection that fail and rejoin, and the notes between the ends then
 // (verbs/session/holdings.h): in order each way, at any time.
 #pragma once
 
@@ -18,16 +18,16 @@ namespace ztcp::sim {
 
 class RailOutages {
  public:
-  // Careless ends hand over what they were given without waiting for the other's word.
+  // Careless ends hand their pieces over without waiting for the other end's note.
   explicit RailOutages(Connection& connection, bool is_careless = false)
       : c_(connection), is_careless_(is_careless) {}
 
-  // The end finds it failed.
+  // This end detects a failure of the rail.
   void fail(bool at_sender, std::uint32_t rail) {
     if (!rails_[rail].is_fenced[at_sender] && rails_[rail].is_proven) fence(at_sender, rail);
   }
 
-  // One thing more of what is under way, if there is something.
+  // Delivers one pending note or rejoins one rail, if there is any.
   void step() {
     const bool to_sender = c_.wire.draw() % 2 == 0;
     if (!notes_[to_sender].empty()) {
@@ -44,19 +44,19 @@ class RailOutages {
  private:
   struct Note {
     std::uint32_t rail = 0;
-    bool is_proof = false;  // It has rejoined.
+    bool is_proof = false;  // The rail has rejoined.
     verbs::Holdings holdings;
   };
   struct Rail {
     std::array<bool, 2> is_fenced{};  // By end; the sender is the second.
-    std::array<bool, 2> has_heard{};  // That the other has fenced it.
+    std::array<bool, 2> has_heard{};  // The other end has fenced it.
     bool is_proven = true;
   };
 
   void fence(bool at_sender, std::uint32_t rail) {
     ++outages_;
-    // The receiver takes all that has come. What the sender's completion queue has is lost with it,
-    // or was polled.
+    // The receiver polls all its completions. Those of the sender are lost with its queue, or were
+    // polled.
     if (!at_sender || c_.wire.draw() % 2 == 0) {
       EXPECT_TRUE(c_.poll_all());
     }
@@ -98,7 +98,7 @@ class RailOutages {
   Connection& c_;
   const bool is_careless_;
   std::array<Rail, verbs::kMaxRails> rails_{};
-  std::array<std::deque<Note>, 2> notes_;  // By who hears them.
+  std::array<std::deque<Note>, 2> notes_;  // By receiving end.
   int outages_ = 0;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Sessions between NICs of several queues, an engine at each: every flow of a session finds the
-// queue that has it, also when it comes back, and every message arrives once.
+// Sessions between NICs of several queues, an engine at each: every flow of a session finds its
+// queue, also when it is redialled, and every message arrives once.
 #include <array>
 #include <chrono>
 #include <memory>
@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kMessageBytes = 400'000;
 constexpr std::size_t kMessages = 6;
-// So that further flows, which are dialled within a millisecond, find something to carry.
+// So that further flows, which are dialled within a millisecond, find data to carry.
 constexpr std::uint64_t kRate = 5'000'000'000;
 
 // One session with both its ends.
@@ -158,7 +158,7 @@ class SharedEngines : public testing::TestWithParam<bool> {
   void expect_all_right() {
     for (const auto& one : connections) EXPECT_EQ(one->in, one->out);
   }
-  // Received sessions end before their engines, and those before what they were lent.
+  // Received sessions end before their engines, and those before the memory lent to them.
   void TearDown() override {
     for (const auto& one : connections) one->receiver.reset();
     world.reset();
@@ -185,22 +185,22 @@ TEST_P(SharedEngines, EveryFlowFindsItsSession) {
   }
 }
 
-// Whatever queues they come to first.
-TEST_P(SharedEngines, SessionsAreSharedOut) {
+// Sessions are balanced, independently of the queues they arrive on.
+TEST_P(SharedEngines, SessionsAreBalancedOverTheQueues) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     make(seed, {.delay = 15us, .rate_bits_per_second = kRate}, 16);
     ASSERT_TRUE(run()) << world->why() << " seed " << seed;
     expect_all_right();
     for (std::uint8_t queue = 0; queue < 4; ++queue) {
       hosts[1]->places->note_ended(queue);
-      EXPECT_FALSE(hosts[1]->places->better_place(queue, 1)) << "its last one was one too many";
+      EXPECT_FALSE(hosts[1]->places->better_place(queue, 1)) << "its last one exceeded its share";
       hosts[1]->places->note_begun(queue, 1);
     }
   }
 }
 
-// A cable that is cut until TCP gives up: all flows die, and each finds its way back.
-TEST_P(SharedEngines, FlowsComeBackToTheirQueue) {
+// A cable that is cut until TCP gives up: all flows die and are redialled to their queue.
+TEST_P(SharedEngines, RedialledFlowsReachTheirQueue) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     make(seed, {.delay = 15us, .rate_bits_per_second = kRate});
     ASSERT_TRUE(world->run_until([&] { return connections[0]->received > 1; })) << world->why();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A NIC in virtual time that spreads what it receives over the queues of several nodes (tcp::Stack,
-// ustack::Engine), and the mailboxes between them: what link/shards.h does between threads is done
-// here with delays that follow from a seed. To a World it is one node.
+// A NIC in virtual time that spreads received frames over the queues of several nodes (tcp::Stack,
+// ustack::Engine), and the mailboxes between them: hand-over between threads (link/shards.h)
+// happens here with seeded delays. To a World it is one node.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ inline std::shared_ptr<const wire::ReceiveSpread> random_spread(std::size_t queu
 template <class Node>
 class SharedNic {
  public:
-  // What is no TCP goes to the first queue, as with most NICs.
+  // Frames other than TCP go to the first queue, as with most NICs.
   using Spread = std::function<std::size_t(Endpoint source, Endpoint destination)>;
 
   SharedNic(std::vector<Node*> nodes, Spread spread, std::uint64_t seed)
@@ -88,7 +88,8 @@ class SharedNic {
   }
 
   std::uint64_t handed_over = 0;
-  std::size_t most_away = SIZE_MAX;  // Handed over and not given back; more are dropped.
+  // Limit of frames handed over and not given back; more are dropped.
+  std::size_t most_away = SIZE_MAX;
 
  private:
   struct Letter {
@@ -119,7 +120,7 @@ class SharedNic {
   std::vector<Node*> nodes_;
   Spread spread_;
   link::Dice dice_;
-  std::deque<Letter> letters_;  // By when they are due.
+  std::deque<Letter> letters_;  // By due time.
   std::deque<RxFrame> released_;
   std::size_t away_ = 0;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Stacks that share a NIC, each on a queue of its own: connections find ports whose answers come to
-// the queue of their stack, and where none does the other stacks hand over what they get.
+// Stacks that share a NIC, each on its own queue: connections choose source ports that bring the
+// answers to their stack's queue, and where no port does, the other stacks hand the frames over.
 #include "tests/sim/shared_nic.h"
 
 #include <array>
@@ -27,12 +27,12 @@ constexpr std::uint16_t kPort = 7471;
 constexpr std::size_t kBytes = 300'000;
 
 enum class Nic {
-  kTold,       // It says how it spreads, and does.
-  kUntold,     // It spreads and says nothing.
-  kLying,      // It says one thing and does another.
-  kHosts,      // It looks at addresses alone, and says nothing.
-  kToldHosts,  // It looks at addresses alone, and says so.
-  kOneQueue,   // All comes to the last queue.
+  kTold,       // It reports its spread truly.
+  kUntold,     // It spreads and does not report how.
+  kLying,      // It reports another spread than it has.
+  kHosts,      // It spreads by addresses alone, and does not report it.
+  kToldHosts,  // It spreads by addresses alone, and reports it.
+  kOneQueue,   // All frames come to the last queue.
 };
 
 tcp::StackConfig host_config(std::size_t host) {
@@ -125,8 +125,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SharedNics,
                            return kNames[static_cast<std::size_t>(row.param)];
                          });
 
-// Whatever the NIC does, every byte comes, to every stack, and nothing stays behind.
-TEST_P(SharedNics, EveryStackTalks) {
+// With every kind of NIC all bytes arrive at every stack, and no frame is left behind.
+TEST_P(SharedNics, EveryStackTransfersItsBytes) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     SharedNicWorld pair(GetParam(), 4, seed,
                         {.loss = seed % 2 == 0 ? 0.01 : 0.0, .delay = 20us, .jitter = 10us});
@@ -138,9 +138,9 @@ TEST_P(SharedNics, EveryStackTalks) {
   }
 }
 
-// The first port is the right one, and no segment is handed over: all that is is ARP's answer,
-// which goes round.
-TEST(SharedNicTest, WhatTheNicTellsIsReckonedWith) {
+// The first port is right and no segment is handed over; the frames handed over are ARP answers,
+// which every stack gets.
+TEST(SharedNicTest, PortsAreComputedFromTheReportedSpread) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SharedNicWorld pair(Nic::kTold, 4, seed);
     for (std::size_t from = 0; from < 4; ++from) ASSERT_TRUE(pair.transfer(from));
@@ -152,8 +152,8 @@ TEST(SharedNicTest, WhatTheNicTellsIsReckonedWith) {
   }
 }
 
-// Tries cost a round trip each, and then nothing is handed over.
-TEST(SharedNicTest, WhatItDoesNotTellIsTried) {
+// Each attempt costs a round trip; once a port is found nothing is handed over.
+TEST(SharedNicTest, PortsAreTriedWhenTheSpreadIsUnknown) {
   std::uint64_t tries = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SharedNicWorld pair(Nic::kUntold, 4, seed);
@@ -169,7 +169,7 @@ TEST(SharedNicTest, WhatItDoesNotTellIsTried) {
   EXPECT_LT(tries, 20U * 8);
 }
 
-TEST(SharedNicTest, ANicThatLiesIsNotBelievedForLong) {
+TEST(SharedNicTest, AFalseSpreadIsDistrustedSoon) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SharedNicWorld pair(Nic::kLying, 4, seed);
     ASSERT_TRUE(pair.transfer(1));
@@ -177,8 +177,8 @@ TEST(SharedNicTest, ANicThatLiesIsNotBelievedForLong) {
   }
 }
 
-// No port helps. The frames are handed over, and the next connections look for one less long.
-TEST(SharedNicTest, WhereNoPortHelpsFramesAreHandedOver) {
+// No port is right. The frames are handed over, and the next connections try fewer ports.
+TEST(SharedNicTest, FramesAreHandedOverWhenNoPortIsRight) {
   SharedNicWorld pair(Nic::kOneQueue, 2, 1);
   ASSERT_TRUE(pair.transfer(0));
   EXPECT_EQ(pair.passed_over(), tcp::SourcePorts::kMostTries - 1U);
@@ -187,11 +187,12 @@ TEST(SharedNicTest, WhereNoPortHelpsFramesAreHandedOver) {
   EXPECT_EQ(pair.passed_over(), tcp::SourcePorts::kMostTries + tcp::SourcePorts::kFewTries - 2U);
   const std::uint64_t before = pair.shared->handed_over;
   ASSERT_TRUE(pair.transfer(1));
-  EXPECT_LE(pair.shared->handed_over, before + 6) << "that queue's own, but for ARP";
+  EXPECT_LE(pair.shared->handed_over, before + 6)
+      << "frames of that queue come directly, except ARP";
 }
 
-// It said so: to try is in vain.
-TEST(SharedNicTest, WhereTheNicLooksAtNoPortsNoneIsTried) {
+// The reported spread ignores ports: attempts would be in vain.
+TEST(SharedNicTest, NoPortIsTriedWhenTheSpreadIgnoresPorts) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SharedNicWorld pair(Nic::kToldHosts, 4, seed);
     for (std::size_t from = 0; from < 4; ++from) ASSERT_TRUE(pair.transfer(from));
@@ -199,8 +200,8 @@ TEST(SharedNicTest, WhereTheNicLooksAtNoPortsNoneIsTried) {
   }
 }
 
-// Frames that wait for a lost one must not take the place that it needs.
-TEST(SharedNicTest, WhatIsLostFindsItsWayPastWhatIsHeld) {
+// Frames that wait for a lost one must not take the memory that it needs.
+TEST(SharedNicTest, ALostFrameArrivesWhileHandedOverFramesAreHeld) {
   std::uint64_t not_held = 0;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     SharedNicWorld pair(Nic::kOneQueue, 2, seed, {.loss = 0.01, .delay = 20us});
@@ -210,12 +211,12 @@ TEST(SharedNicTest, WhatIsLostFindsItsWayPastWhatIsHeld) {
     EXPECT_GT(pair.shared->handed_over, 600U);
     const tcp::Counters& counters = pair.stacks[0]->counters();
     not_held += counters.rx_dropped_of_others;
-    EXPECT_EQ(counters.rx_dropped_no_memory, 0U) << "there is memory, and nobody is to look for it";
+    EXPECT_EQ(counters.rx_dropped_no_memory, 0U) << "there is memory for every frame";
   }
   EXPECT_GT(not_held, 0U);
 }
 
-// Who dials to us is answered by the stack whose queue the NIC chose, from first to last.
+// The stack on the queue that the NIC chose answers an incoming connection from first to last.
 TEST(SharedNicTest, IncomingConnectionsStayWhereTheyArrive) {
   SharedNicWorld pair(Nic::kUntold, 4, 5);
   for (int i = 0; i < 8; ++i) {
@@ -241,8 +242,8 @@ TEST(SharedNicTest, IncomingConnectionsStayWhereTheyArrive) {
   EXPECT_LE(pair.shared->handed_over, 3 * 6U) << "ARP";
 }
 
-// One answer to a question for our address, and one announcement, however many stacks there are.
-TEST(SharedNicTest, TheNeighbourhoodSeesOneHost) {
+// One answer to an ARP request for our address, and one announcement, with any number of stacks.
+TEST(SharedNicTest, TheNetworkSeesOneHost) {
   SharedNicWorld pair(Nic::kTold, 4, 3);
   std::size_t announcements = 0;
   std::size_t answers = 0;
@@ -262,15 +263,15 @@ TEST(SharedNicTest, TheNeighbourhoodSeesOneHost) {
   ASSERT_TRUE(stream);
   client->attach(**stream);
   ASSERT_TRUE(pair.world->run_until([&, client = client] { return client->error().has_value(); }));
-  EXPECT_EQ(client->error()->code, Errc::kRefused) << "by a RST, of one stack alone";
+  EXPECT_EQ(client->error()->code, Errc::kRefused) << "by the RST of a single stack";
   EXPECT_EQ(answers, 1U);
   std::uint64_t resets = 0;
   for (const auto& stack : pair.stacks) resets += stack->counters().tx_resets;
   EXPECT_EQ(resets, 1U);
 }
 
-// A stranger's segment to a port of ours is refused once, by the stack whose port it is.
-TEST(SharedNicTest, StrangersAreRefusedOnce) {
+// A segment to an unused port of ours is refused once, by the stack that the port belongs to.
+TEST(SharedNicTest, SegmentsToUnusedPortsAreRefusedOnce) {
   SharedNicWorld pair(Nic::kUntold, 4, 3);
   for (std::uint16_t port = 40000; port < 40008; ++port) {
     const auto [server, client] = pair.begin_pair();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A rail of TCP between two verbs sessions in one thread: bytes in order, of which each call takes
-// and gives as few as it pleases. What has left an end that closes is read at the other end still,
+// A rail of TCP between two verbs sessions in one thread: bytes in order; each call takes and gives
+// a random part of them. Bytes that have left an end that closes are still read at the other end,
 // until that closes, too.
 #pragma once
 
@@ -30,7 +30,7 @@ class StreamWire {
     ends_[0].emplace(receiver_pipe_, at_receiver);
   }
 
-  // Null: it is no more.
+  // Null: it was destroyed.
   verbs::PieceStream* end(bool of_sender) {
     return ends_[of_sender] ? &*ends_[of_sender] : nullptr;
   }
@@ -39,14 +39,14 @@ class StreamWire {
     (of_sender ? to_sender_ : to_receiver_).is_unread = true;
     ends_[of_sender].reset();
   }
-  // Whether a byte has moved since.
+  // True if a byte has moved since the last call.
   bool has_moved() { return std::exchange(has_moved_, false); }
 
  private:
   struct Way {
     std::vector<std::byte> bytes;
-    bool is_closed = false;  // By who writes;
-    bool is_unread = false;  // and by who reads.
+    bool is_closed = false;  // By the writer;
+    bool is_unread = false;  // and by the reader.
   };
   static constexpr std::size_t kRoom = 48'000;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Two tcp::Stacks, one app on each, and what must hold after every event.
+// Two tcp::Stacks with one app on each, and the invariants that are checked after every event.
 #pragma once
 
 #include <memory>
@@ -81,9 +81,9 @@ class TcpWorld {
     if (!client.violation().empty()) return "client: " + client.violation();
     if (!server.violation().empty()) return "server: " + server.violation();
     if (client_stack.unfinished() > 0 && client_stack.next_deadline() == kNever)
-      return "the client has something unacknowledged and no deadline";
+      return "the client has unacknowledged bytes and no deadline";
     if (server_stack.unfinished() > 0 && server_stack.next_deadline() == kNever)
-      return "the server has something unacknowledged and no deadline";
+      return "the server has unacknowledged bytes and no deadline";
     return {};
   }
 };

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // A host as the product has it, in virtual time: a link, an engine, its clients, and the turn that
-// joins them. Its clients post, hear of their sessions and retire as comms do.
+// joins them. Its clients post, get their sessions' events and retire as comms do.
 #pragma once
 
 #include <algorithm>
@@ -23,13 +23,13 @@
 
 namespace ztcp::sim {
 
-// Pollers spin: they come by more often than frames do.
+// Pollers spin: a turn comes more often than a frame.
 inline constexpr Duration kTurn = std::chrono::microseconds(5);
 inline constexpr msg::Cookie kTurnCookie{std::byte{7}, std::byte{1}};
 
 class TurnHost;
 
-// What both ends of a connection have in common. Slices of `memory` are its messages, in order.
+// The common part of both ends of a connection. Slices of `memory` are its messages, in order.
 class TurnClient : public comms::Client {
  public:
   static constexpr std::size_t kMessageBytes = 256U << 10;
@@ -57,7 +57,7 @@ class TurnClient : public comms::Client {
     return std::span(memory_).subspan(n * kMessageBytes, kMessageBytes);
   }
   void note_done();
-  // The session is over: the memory is its owner's again.
+  // The session is over: the owner may use the memory again.
   void end();
 
   TurnHost& host_;
@@ -150,12 +150,12 @@ class TurnHost final : private ustack::TurnEvents, private msg::ListenerEvents {
   LineLink link;
   ustack::Engine engine;
   comms::Clients clients{8};
-  std::vector<Bytes*> inboxes;  // For sessions that will come, in turn.
+  std::vector<Bytes*> inboxes;  // For the next sessions, in order.
   std::vector<TurnReceiver*> receivers;
-  std::function<void()> on_done;  // Of any message; may be empty.
+  std::function<void()> on_done;  // Called for each message; may be empty.
   bool moved = false;
 
-  // What the turn told, in order: "link 2", "lost 0" (by client 0), "nobody".
+  // The turn's reports, in order: "link 2", "lost 0" (by client 0), "nobody" (no client is left).
   std::vector<std::string> told;
   std::vector<ustack::Finding> findings;
   std::vector<tcp::PathMtuChange> path_changes;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The product's turn in virtual time: what happens to connections, frames and memory when the link
-// or a connection ends in the middle of one.
+// The product's turn in virtual time: connections, frames and memory when the link or a connection
+// ends in the middle of a turn.
 #include "transport/ustack/engine/turn.h"
 
 #include <array>
@@ -61,9 +61,9 @@ class TurnTest : public testing::Test {
   std::array<TurnSender*, 2> senders{};
 };
 
-TEST_F(TurnTest, SaysWhetherAnythingMoved) {
+TEST_F(TurnTest, TurnReportsWhetherAnythingMoved) {
   run_until([&] { return all_done(); });
-  // Which session came first is the network's choice.
+  // The network decides which session comes first.
   EXPECT_TRUE((in[0] == out[0] && in[1] == out[1]) || (in[0] == out[1] && in[1] == out[0]));
   run_for(1ms);
   EXPECT_FALSE(from.moved);
@@ -74,8 +74,8 @@ TEST_F(TurnTest, SaysWhetherAnythingMoved) {
   EXPECT_FALSE(to.moved);
 }
 
-// Both ends close, hear of it inside their own events, and are gone with the turn that told them.
-TEST_F(TurnTest, BuriesWhoRetiresInsideItsOwnEvent) {
+// Both ends close, get the event inside their own turn, and are removed by that turn.
+TEST_F(TurnTest, AClientThatRetiresInItsOwnEventIsRemoved) {
   run_until([&] { return all_done(); });
   const std::size_t index = senders[0]->index;
   senders[0]->close();
@@ -83,10 +83,10 @@ TEST_F(TurnTest, BuriesWhoRetiresInsideItsOwnEvent) {
   to.receivers[0]->close();
   to.receivers[1]->close();
   run_until([&] { return !from.told.empty() && !to.told.empty(); });
-  EXPECT_EQ(from.told, Told{"nobody"}) << "once, after the last";
+  EXPECT_EQ(from.told, Told{"nobody"}) << "once, after the last client";
   EXPECT_EQ(to.told, Told{"nobody"});
   EXPECT_TRUE(from.clients.is_empty());
-  // A ring that came too late is nobody's.
+  // A late ring for a removed client is ignored.
   run_for(1ms);
   from.ring(index);
   turn();
@@ -95,8 +95,8 @@ TEST_F(TurnTest, BuriesWhoRetiresInsideItsOwnEvent) {
   EXPECT_EQ(to.link.held_frames(), 0U);
 }
 
-// The index is free for the next one, which works as the first did.
-TEST_F(TurnTest, TheNextTakesThePlaceOfWhoWasBuried) {
+// The index is free for the next client, which works as the first did.
+TEST_F(TurnTest, ANewClientReusesTheIndexOfARemovedOne) {
   run_until([&] { return all_done(); });
   const std::size_t index = senders[0]->index;
   senders[0]->close();
@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(Moments, LinkGone,
                            return kMomentNames[static_cast<std::size_t>(row.param)];
                          });
 
-// Takes the link away when it is asked for its posts.
+// Makes the link disappear when it is asked for its posts.
 class Saboteur final : public TurnClient {
  public:
   using TurnClient::TurnClient;
@@ -132,7 +132,7 @@ class Saboteur final : public TurnClient {
   void abort() override {}
 };
 
-TEST_P(LinkGone, InMidTurnEndsEveryConnectionOnceAndLeavesNothing) {
+TEST_P(LinkGone, DuringATurnEndsEveryConnectionOnceAndLeavesNothing) {
   run_until([&] { return to.receivers.size() == 2 && to.receivers[1]->done > 2; });
   Bytes none;
   Saboteur* saboteur = nullptr;
@@ -159,16 +159,16 @@ TEST_P(LinkGone, InMidTurnEndsEveryConnectionOnceAndLeavesNothing) {
   ASSERT_EQ(from.told.size(), all + 2) << from.told.size();
   EXPECT_EQ(from.told.front(), "link 2");
   for (std::size_t i = 0; i < all; ++i) EXPECT_EQ(from.told[i + 1], "lost " + std::to_string(i));
-  EXPECT_EQ(from.told.back(), "nobody") << "buried in the turn that told them";
-  // It stays lost, and there is nobody to tell.
+  EXPECT_EQ(from.told.back(), "nobody") << "removed in the turn that reported the loss";
+  // The link stays lost, and there is no client to report it to.
   run_for(5ms);
   EXPECT_EQ(from.told.size(), all + 2);
   EXPECT_EQ(from.link.held_frames(), 0U);
   EXPECT_GT(from.link.counters().tx_dropped, 0U);
 }
 
-// Somebody's connect was under way when the NIC was lost: it is told, too, and so soon.
-TEST_F(TurnTest, ALostLinkIsToldAgainToWhoIsAttachedLater) {
+// A connect was in progress when the NIC was lost: its client is told, too, at the next look.
+TEST_F(TurnTest, ALostLinkIsReportedToClientsAttachedLater) {
   run_until([&] { return to.receivers.size() == 2; });
   from.link.state_now = link::LinkState::kReset;
   run_for(2ms);
@@ -182,7 +182,7 @@ TEST_F(TurnTest, ALostLinkIsToldAgainToWhoIsAttachedLater) {
   EXPECT_EQ(from.told[1], "nobody");
 }
 
-// Memory ends where nobody expects it: the frames of the burst are the link's all the same.
+// An allocation fails inside a callback: the burst's frames still go back to the link.
 TEST_F(TurnTest, AnExceptionLeavesNoFrameBehind) {
   to.on_done = [] { throw std::bad_alloc(); };
   bool thrown = false;
@@ -198,8 +198,8 @@ TEST_F(TurnTest, AnExceptionLeavesNoFrameBehind) {
   EXPECT_EQ(to.link.held_frames(), 0U);
 }
 
-// A carrier that comes and goes is told and ends nobody.
-TEST_F(TurnTest, ALinkThatIsDownEndsNobody) {
+// A carrier loss is reported and ends no session.
+TEST_F(TurnTest, ALinkThatIsDownEndsNoSession) {
   run_until([&] { return to.receivers.size() == 2 && to.receivers[0]->done > 2; });
   from.link.state_now = link::LinkState::kDown;
   run_for(50ms);
@@ -209,8 +209,8 @@ TEST_F(TurnTest, ALinkThatIsDownEndsNobody) {
   EXPECT_FALSE(senders[0]->failed || senders[1]->failed);
 }
 
-// What is counted of the stack and of the link becomes a finding within a second.
-TEST_F(TurnTest, ManyOfAKindAreFound) {
+// A rising counter of the stack or the link becomes a finding within a second.
+TEST_F(TurnTest, ManyDamagedFramesBecomeAFinding) {
   run_until([&] { return all_done(); });
   std::size_t corrupted = 0;
   from.link.corrupts = [&](Bytes& frame) {
@@ -232,9 +232,9 @@ TEST_F(TurnTest, ManyOfAKindAreFound) {
   EXPECT_TRUE(from.findings.empty());
 }
 
-// Full packets get lost from some moment on, small ones do not: the transfer goes on, and is told
-// of.
-TEST_F(TurnTest, APathThatNarrowsIsTold) {
+// From some moment on full packets are lost and small ones are not: the transfer goes on, and the
+// change is reported.
+TEST_F(TurnTest, AShrinkingPathMtuIsReported) {
   run_for(3ms);
   ASSERT_FALSE(all_done());
   from.link.corrupts = [](Bytes& frame) {

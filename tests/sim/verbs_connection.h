@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Both sessions of a verbs connection over queue pairs that do what the verbs allow, in every
+// Both sessions of a verbs connection over queue pairs that do all that verbs allow, in every
 // order, and over rails of TCP.
 #pragma once
 
@@ -68,7 +68,7 @@ class Connection {
     EXPECT_TRUE(receiver->begin());
   }
 
-  // Of queue pairs or of TCP.
+  // A rail of queue pairs or of TCP.
   void fence(bool at_sender, std::uint32_t rail) {
     if (setup_.is_tcp(rail)) {
       if (const auto told = streams_[rail]->end(at_sender)->take_untold()) {
@@ -85,7 +85,7 @@ class Connection {
     else if (!at_sender)
       dial(rail);
   }
-  // One thing happens, or bytes have moved.
+  // One event happens, or bytes have moved.
   bool step() {
     bool moved = wire.step();
     for (auto& [rail, stream] : streams_) moved = stream->has_moved() || moved;
@@ -129,7 +129,7 @@ class Connection {
   QueuePairWire wire;
   std::optional<verbs::SendSession> sender;
   std::optional<verbs::RecvSession> receiver;
-  bool has_gone_by_tcp = false;  // A piece.
+  bool has_gone_by_tcp = false;  // A piece went over TCP.
 
  private:
   // An end's rails of TCP beside its queue pairs.
@@ -140,7 +140,7 @@ class Connection {
       const std::uint32_t rail = c_.setup_.rails[queue_pair];
       if (!c_.setup_.is_tcp(rail)) return queue_pairs().post(queue_pair, request);
       verbs::PieceStream* const stream = c_.streams_[rail]->end(is_sender_);
-      EXPECT_NE(stream, nullptr) << "work for a stream that is no more";
+      EXPECT_NE(stream, nullptr) << "work for a closed stream";
       stream->post(request);
       return {};
     }
@@ -177,7 +177,7 @@ class Connection {
       if (stream == streams_.end() || stream->second->end(of_sender) == nullptr) continue;
       std::array<verbs::PieceStream::Told, 3> told;
       const auto count = stream->second->end(of_sender)->poll(told);
-      // That it has ended the notes tell.
+      // The notes of RailOutages report its end.
       if (!count && count.error().code == Errc::kPeerClosed) continue;
       if (!count) return tl::unexpected(count.error());
       for (std::size_t n = 0; n < *count; ++n) {

@@ -2,7 +2,8 @@
 // Copyright the ztcp authors
 //
 // Rails of unequal rates that fail at any moment, at either end, several at once, and rejoin: each
-// message still arrives once, whole, in its buffer, and nobody touches a buffer after it is done.
+// message still arrives once, whole, in its buffer, and no byte of a buffer changes after its
+// completion.
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -32,7 +33,7 @@ Setup setup_of(const Shape& shape, std::uint64_t seed) {
 
 class VerbsRails : public testing::TestWithParam<std::tuple<Shape, int>> {};
 
-TEST_P(VerbsRails, FailAndRejoinInTheMidstOfTraffic) {
+TEST_P(VerbsRails, RailsFailAndRejoinDuringTraffic) {
   const auto& [shape, seed] = GetParam();
   Traffic traffic(setup_of(shape, static_cast<std::uint64_t>(seed)), 600);
   std::unique_ptr<RailOutages> outages;
@@ -54,8 +55,8 @@ INSTANTIATE_TEST_SUITE_P(Seeds, VerbsRails,
                                   std::to_string(std::get<1>(one.param));
                          });
 
-// A rail that fails before event `n` and stays away, at the end that finds it.
-// `late`: a rail that has not begun before.
+// `rail` fails before event `n`, detected by one end, and stays away. `late`: a rail that has not
+// begun before.
 int run_with_failure_before(const Setup& setup, int n, bool at_sender, std::uint32_t rail,
                             std::optional<std::uint32_t> late = {}) {
   Traffic traffic(setup, 16);
@@ -68,7 +69,7 @@ int run_with_failure_before(const Setup& setup, int n, bool at_sender, std::uint
         if (late) outages->fail(end, *late);
     }
     if (event++ == n) outages->fail(at_sender, rail);
-    // Long after: what is under way meanwhile goes its way.
+    // Rejoins come much later: the data in flight goes its way meanwhile.
     if (event > n + 200 && event % 16 == 0) outages->step();
   };
   traffic.run();
@@ -87,16 +88,16 @@ void fail_before_every_event(const Setup& setup) {
       }
 }
 
-TEST(VerbsRailsTest, ARailMayFailBeforeEveryEvent) {
+TEST(VerbsRailsTest, ARailMayFailBeforeAnyEvent) {
   fail_before_every_event({.rails = {0, 1}, .seed = 7});
 }
 
-TEST(VerbsRailsTest, OneOfTwoKindsMayFailBeforeEveryEvent) {
+TEST(VerbsRailsTest, OneOfTwoKindsMayFailBeforeAnyEvent) {
   fail_before_every_event({.rails = {0, 1}, .seed = 7, .tcp_rails = {1}, .has_gpu_memory = false});
 }
 
-// So that nothing serves for a while.
-TEST(VerbsRailsTest, OneOfRdmaMayFailBeforeThatOfTcpHasBegun) {
+// For a while no rail serves.
+TEST(VerbsRailsTest, TheRdmaRailMayFailBeforeTheTcpRailHasBegun) {
   for (int n = 0; n < 200; n += 2)
     for (const bool at_sender : {true, false}) {
       SCOPED_TRACE(testing::Message() << n << " " << at_sender);
@@ -107,8 +108,8 @@ TEST(VerbsRailsTest, OneOfRdmaMayFailBeforeThatOfTcpHasBegun) {
     }
 }
 
-// What fencing is for, and that these tests would see it missing.
-TEST(VerbsRailsTest, WhoDoesNotWaitForTheOthersWordWritesIntoBuffersThatAreDone) {
+// Shows the purpose of fencing, and that these tests detect its absence.
+TEST(VerbsRailsTest, WithoutFencingCompletedBuffersAreWritten) {
   int harmed = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Connection c({.rails = {0, 1}, .seed = seed});
@@ -133,8 +134,8 @@ TEST(VerbsRailsTest, WhoDoesNotWaitForTheOthersWordWritesIntoBuffersThatAreDone)
   EXPECT_GT(harmed, 0);
 }
 
-// Whatever goes over it then is refused by name; host memory goes on.
-TEST(VerbsRailsTest, GpuMemoryEndsItWithTheLastRailOfRdma) {
+// From then on GPU memory is refused with an error that says so; host memory goes on.
+TEST(VerbsRailsTest, GpuMemoryFailsWithoutAnRdmaRail) {
   for (const bool is_senders : {true, false}) {
     Connection c({.rails = {0, 1}, .tcp_rails = {1}});
     RailOutages outages(c);
@@ -161,7 +162,7 @@ TEST(VerbsRailsTest, GpuMemoryEndsItWithTheLastRailOfRdma) {
   }
 }
 
-TEST(VerbsRailsTest, WithoutAnyRailMessagesWait) {
+TEST(VerbsRailsTest, MessagesWaitWhileThereIsNoRail) {
   Connection c({.rails = {0, 1}});
   RailOutages outages(c);
   for (const std::uint32_t rail : {0U, 1U})

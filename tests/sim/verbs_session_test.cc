@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The sessions of a verbs connection: seeded traffic, and what the one end may say to the other.
+// The sessions of a verbs connection: seeded traffic, and the checks of the peer's immediates.
 #include <tuple>
 
 #include "tests/sim/verbs_traffic.h"
@@ -54,7 +54,7 @@ class VerbsSessions : public testing::Test {
                                             tag};
     ASSERT_TRUE(c.receiver->post({&buffer, 1}));
   }
-  // Until nothing happens any more.
+  // Until no event can happen any more.
   static Status settle(Connection& c) {
     for (int quiet = 0; quiet < 20; ++quiet) {
       while (c.wire.step()) quiet = 0;
@@ -64,7 +64,7 @@ class VerbsSessions : public testing::Test {
   }
 };
 
-TEST_F(VerbsSessions, AMessageTooLargeIsNeverSent) {
+TEST_F(VerbsSessions, AMessageThatIsTooLargeIsNotSent) {
   Connection c({});
   Bytes to(100);
   const Bytes from(101);
@@ -79,7 +79,7 @@ TEST_F(VerbsSessions, AMessageTooLargeIsNeverSent) {
   EXPECT_EQ(c.wire.right.counts.immediates, 0U);
 }
 
-TEST_F(VerbsSessions, QueuePairsOfARailThatAreNotSplitTakeLargeMessagesInTurn) {
+TEST_F(VerbsSessions, UnsplitQueuePairsOfARailTakeLargeMessagesInTurn) {
   Connection c({.rails = {0, 0, 0, 1}, .is_split = false});
   Bytes to(200'000);
   const Bytes from(200'000, std::byte{5});
@@ -101,7 +101,7 @@ TEST_F(VerbsSessions, QueuePairsOfARailThatAreNotSplitTakeLargeMessagesInTurn) {
   EXPECT_EQ(pieces, (std::array<int, 4>{2, 2, 2, 6})) << "and each rail has its share";
 }
 
-TEST_F(VerbsSessions, AMessageIsAsLargeAsItsPiecesTogether) {
+TEST_F(VerbsSessions, ReceivedSizeIsTheSumOfThePieces) {
   for (const std::size_t queue_pairs : {1U, 2U}) {
     Connection c({.rails = std::vector<std::uint32_t>(queue_pairs)});
     Bytes to(20'001'000);
@@ -120,7 +120,7 @@ TEST_F(VerbsSessions, AMessageIsAsLargeAsItsPiecesTogether) {
   }
 }
 
-TEST_F(VerbsSessions, WhatTheOtherEndMayNotSayEndsIt) {
+TEST_F(VerbsSessions, InvalidImmediatesAndSlotsAreRefused) {
   Connection c({});
   Bytes to(64);
   const auto hear = [&](const verbs::Immediate& told, std::uint32_t size) {
@@ -134,7 +134,7 @@ TEST_F(VerbsSessions, WhatTheOtherEndMayNotSayEndsIt) {
   EXPECT_FALSE(hear({.sequence = 1, .piece = 2, .pieces = 2}, 8)) << "the third of two pieces";
   EXPECT_TRUE(hear({.sequence = 1, .piece = 1, .pieces = 2}, 8));
   EXPECT_FALSE(hear({.sequence = 1, .piece = 1, .pieces = 2}, 8)) << "a second time";
-  EXPECT_FALSE(hear({.sequence = 1, .piece = 0, .pieces = 1}, 8)) << "of one piece by now";
+  EXPECT_FALSE(hear({.sequence = 1, .piece = 0, .pieces = 1}, 8)) << "the number of pieces changed";
   EXPECT_FALSE(hear({.sequence = 1, .pieces = 2}, 57)) << "more than posted in all";
   EXPECT_TRUE(hear({.sequence = 1, .pieces = 2}, 56));
   EXPECT_TRUE(c.receiver->is_done(0));
@@ -146,10 +146,10 @@ TEST_F(VerbsSessions, WhatTheOtherEndMayNotSayEndsIt) {
   const Bytes from(8);
   c.ring[0] = {.buffers = 9, .sequence = 1};
   EXPECT_FALSE(c.sender->post(0, {.bytes = from, .lkeys = &kLocalKeys}))
-      << "nine buffers in a row of eight";
+      << "nine buffers in a group of eight";
 }
 
-TEST_F(VerbsSessions, AMessageWithoutABufferOrWithoutRoomIsNotTaken) {
+TEST_F(VerbsSessions, AMessageWithoutAMatchingFreeBufferIsNotTaken) {
   Connection c({});
   const Bytes from(8, std::byte{3});
   EXPECT_FALSE(*c.sender->post(0, {.bytes = from, .lkeys = &kLocalKeys})) << "nothing is posted";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Applications on both ends of a verbs connection that post whatever they may, in groups of any
-// tags, and look closely at what comes: each message arrives once, whole, in its buffer, and nobody
-// touches a buffer after it is done.
+// Applications on both ends of a verbs connection that post all that they may, in groups of any
+// tags, and check the received bytes: each message arrives once, whole, in its buffer, and no byte
+// of a buffer changes after its completion.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace ztcp::sim {
 
-// Of a connection, for tests that run with several.
+// A connection's shape, for tests that run with several.
 struct Shape {
   const char* name;
   std::vector<std::uint32_t> rails;  // By queue pair.
@@ -27,12 +27,11 @@ struct Shape {
   std::vector<std::uint32_t> tcp_rails{};
 };
 
-// What is to be seen of message `n` of a tag.
+// Byte `at` of message `n` of a tag.
 inline std::byte byte_of(std::uint64_t n, int tag, std::size_t at) {
   return static_cast<std::byte>(n * 7 + static_cast<std::uint64_t>(tag) * 31 + at * 3 + at / 256);
 }
 
-// Applications on both ends that post whatever they may, in groups of any tags.
 class Traffic {
  public:
   Traffic(const Setup& setup, std::size_t buffers)
@@ -42,7 +41,7 @@ class Traffic {
     };
   }
 
-  // Whatever else happens, before each event.
+  // Called before each event.
   std::function<void(Connection&)> before_event = [](Connection&) {};
   const std::string& problem() const { return problem_; }
   bool has_gone_by_tcp() const { return connection_.has_gone_by_tcp; }
@@ -151,7 +150,7 @@ class Traffic {
         ++it;
         continue;
       }
-      // NCCL reuses it; who reads it now sends that.
+      // NCCL reuses it; a late read would send these bytes.
       std::fill(bytes.begin(), bytes.end(), std::byte{0xee});
       graveyard_.push_back(std::move(bytes));
       it = sends_.erase(it);
@@ -179,7 +178,7 @@ class Traffic {
     graveyard_.push_back(std::move(buffer.bytes));
   }
 
-  // Into registered memory it goes, the wire says; into a buffer of a post that is not done?
+  // The wire has checked that it is registered memory; this checks that its post is not done.
   void check_write(const std::byte* to, std::size_t size) {
     for (const auto& [number, group] : posts_)
       for (const Buffer& buffer : group)
@@ -196,7 +195,7 @@ class Traffic {
   std::map<int, std::uint64_t> next_sent_;
   std::map<std::uint16_t, std::vector<Buffer>> posts_;
   std::map<std::uint16_t, Bytes> sends_;
-  std::vector<Bytes> graveyard_;  // Not freed, so that late writes hit what is watched.
+  std::vector<Bytes> graveyard_;  // Kept, so that late writes hit memory that is checked.
   std::string problem_;
 };
 

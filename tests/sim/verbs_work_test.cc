@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a message over queue pairs costs, counted.
+// Counts the work requests of a message over queue pairs.
 #include "tests/sim/verbs_connection.h"
 
 namespace ztcp::sim {
@@ -48,9 +48,9 @@ Work work_per_message(std::size_t size) {
           .receive_doorbells = each(right.receive_doorbells, before_right.receive_doorbells)};
 }
 
-// What net_ib of NCCL 2.28 to 2.30 does for a message, by its source: one write with immediate that
-// is signalled, one write of a slot, signalled once in 256 (its ring has as many), and one receive.
-TEST(VerbsWork, IsNoMoreThanThatOfNcclsNetIb) {
+// net_ib of NCCL 2.28 to 2.30 needs for a message, by its source: one signalled write with
+// immediate, one write of a slot, signalled once in 256 (its ring has as many), and one receive.
+TEST(VerbsWork, NoMoreWorkPerMessageThanNcclsNetIb) {
   for (const std::size_t size : {std::size_t{8}, std::size_t{1} << 20U}) {
     const Work work = work_per_message(size);
     EXPECT_EQ(work.sender_works, 1) << size;

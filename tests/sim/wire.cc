@@ -9,7 +9,7 @@
 namespace ztcp::sim {
 namespace {
 
-// What a switch does to a packet that waited too long (RFC 3168), checksum included.
+// A switch's mark on a packet that waited too long (RFC 3168), checksum included.
 bool mark_congestion(Bytes& frame) {
   RxFrame view;
   view.head = frame;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One direction of a cable. Everything it does follows from its seed and what it is told, so a
-// failing run is replayed by its seed alone.
+// One direction of a cable. Its behaviour follows from its seed and its settings, so that the seed
+// alone replays a failing run.
 #pragma once
 
 #include <cstdint>
@@ -41,10 +41,10 @@ class Wire {
   void drop_exactly(std::set<std::uint64_t> numbers) { drop_numbers_ = std::move(numbers); }
   // Loses the frames the filter picks.
   void drop_if(std::function<bool(const Bytes&)> filter) { drop_filter_ = std::move(filter); }
-  // A cut cable loses everything, without a word.
+  // A cut cable loses every frame, silently.
   void cut() { cut_ = true; }
   void mend() { cut_ = false; }
-  // Loses IP packets longer than this without a word: a black hole. 0: none.
+  // Silently loses IP packets longer than this: a black hole. 0: none.
   void set_path_mtu(std::size_t mtu_bytes) { path_mtu_bytes_ = mtu_bytes; }
 
   const Counters& counters() const { return counters_; }

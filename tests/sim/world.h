@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Two hosts, a cable between them, and virtual time that jumps from event to event. A host is
-// anything with the loop's five verbs: tcp::Stack, ustack::Engine.
+// Two hosts, a cable between them, and virtual time that jumps from event to event. A host is any
+// class with the loop's five functions: tcp::Stack, ustack::Engine.
 //
-// Nothing scheduled while the awaited condition is false is a failure ("stuck"), and so is time
-// that stands still: both are what a lost timer or a timer that is never satisfied look like.
+// It is a failure when nothing is scheduled while the awaited condition is false ("stuck"), or when
+// time stands still: a lost timer and a timer that is never satisfied look like that.
 #pragma once
 
 #include <algorithm>
@@ -30,10 +30,10 @@ struct WorldOptions {
   link::Impairment backward;  // From host 1 to host 0.
   std::uint64_t seed = 1;
   std::size_t receive_pieces = 1;  // Buffers a received frame is spread over.
-  bool checksum_good = false;      // The NIC checked (and dropped what was bad): see Wire.
+  bool checksum_good = false;      // The NIC checked (and dropped bad ones): see Wire.
   std::size_t burst = 32;
-  // A host looks at its NIC only this often, as a poller does that is busy with a burst: what has
-  // come until then is one burst. Zero: at each event.
+  // A host polls its NIC only this often, as a poller busy with a burst does: the frames that came
+  // meanwhile are one burst. Zero: at each event.
   std::array<Duration, 2> turn_interval{};
 };
 
@@ -52,13 +52,13 @@ class World {
   TimePoint now() const { return now_; }
   // The cable that leaves host `from`.
   Wire& wire(std::size_t from) { return wires_[from]; }
-  // Called after every event; returns what is wrong, or nothing.
+  // Called after every event; returns the fault it found, or nothing.
   void add_invariant(std::function<std::string()> check) {
     invariants_.push_back(std::move(check));
   }
 
-  // What the user of host `host` does in each of its turns, between frames and timers, as requests
-  // reach a poller. Returns when it wants to be called again at the latest.
+  // The user of host `host`, called in each of its turns, between frames and timers, as requests
+  // reach a poller. Returns the latest time of its next call.
   void set_actor(std::size_t host, std::function<TimePoint(TimePoint)> actor) {
     actors_[host] = std::move(actor);
   }
@@ -79,7 +79,7 @@ class World {
     return false;
   }
 
-  // Runs for `span` of virtual time, whatever happens in it.
+  // Runs for `span` of virtual time.
   [[nodiscard]] bool run_for(Duration span) {
     const TimePoint end = now_ + span;
     turn_all();
@@ -110,7 +110,7 @@ class World {
     return next;
   }
 
-  // When host i sees to what happens at `event`.
+  // The time at which host i handles `event`.
   TimePoint next_turn(std::size_t i, TimePoint event) const {
     const Duration interval = options_.turn_interval[i];
     if (interval == Duration::zero() || event == kNever) return event;
@@ -153,7 +153,7 @@ class World {
     if (!frames.empty()) node.on_frames(now_, frames);
     for (std::size_t f = 0; f < frames.size(); ++f)
       if (frames[f].kept) held_.emplace(memory[f].get(), std::move(memory[f]));
-    // Whatever was not kept is gone from here on: a view that outlives it is found by ASan.
+    // Frames that were not kept end here: ASan finds a view that outlives its frame.
     memory.clear();
     if (actors_[i]) actor_deadlines_[i] = actors_[i](now_);
     node.on_timers(now_);
