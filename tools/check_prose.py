@@ -34,7 +34,6 @@ BEHIND = {
     "plugin",
     "tests/abi",
     "tests/chaos",
-    "tests/e2e",
     "tests/fuzz",
     "tests/hostlab",
     "tests/interop",

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Two processes with as many connections between them as a process has in a large job: what an
-all-to-all of 78 hosts with 8 GPUs each needs where NCCL is shown the NIC as eight devices. Each of
-the two dials half of them; each connection carries a message.
+"""Two processes with as many connections between them as a process has in a large job: an
+all-to-all of 78 hosts with 8 GPUs each, where NCCL is shown the NIC as eight devices, needs so
+many. Each process dials half of them; each connection carries a message.
 
     crowd.py CASE                        as the other tests
     crowd.py end FOLDER NUMBER CONNECTIONS   one of the two processes
@@ -21,7 +21,7 @@ from plugin_table import Buffer, HANDLE_BYTES, PTR_HOST, Table, c_int, say, void
 from sockets import ASKED, without_a_config
 
 CONNECTIONS = 10_000
-OTHERS = 300  # Descriptors that are no connections', and those left to the application.
+OTHERS = 300  # Descriptors of other kinds, and those left to the application.
 IN_PROGRESS = 256
 BYTES = 64
 
@@ -32,7 +32,7 @@ def memory_kib():
 
 
 def raise_limit(descriptors):
-    """A plugin must not do this; a program may, with its own."""
+    """A plugin must not raise the limit; a program may raise its own."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < descriptors:
         print(f"the hard limit of descriptors is {hard}; {descriptors} are needed")
@@ -41,7 +41,7 @@ def raise_limit(descriptors):
 
 
 def connected(net, handles, listeners):
-    """All sends and all receives, each made as NCCL makes it: asked again until it is there."""
+    """Makes all sends and receives as NCCL does: each is tried again until it is posted."""
     sends, receives = [voidp() for _ in handles], [voidp() for _ in listeners]
     wanted = [(sends[i], "connect", (0, handle)) for i, handle in enumerate(handles)]
     awaited = [(receives[i], "accept", (listener,)) for i, listener in enumerate(listeners)]
@@ -57,7 +57,7 @@ def connected(net, handles, listeners):
 
 
 def exchange(net, sends, receives):
-    """One message over each connection, all at the same time."""
+    """Sends one message over each connection, all at the same time."""
     requests, keys = [], []
     buffers = {id(comm): Buffer(BYTES) for comm in sends + receives}
     for comms in (receives, sends):
@@ -139,12 +139,12 @@ def ten_thousand():
 
 
 def thousand():
-    """The same in a few seconds."""
+    """The same with 1000 connections, in a few seconds."""
     run(CONNECTIONS // 10)
 
 
 def few_descriptors():
-    """More than half of the soft limit: all of it but a reserve is there for connections."""
+    """More than half of the soft limit: connections may use all of it but a reserve."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (1000, hard))
     run(700)

@@ -2,7 +2,7 @@
 # Copyright the ztcp authors
 """Fabrics, switches and ranks as real processes, for the end-to-end tests.
 
-Everything a test starts is started here, is waited for with a bound, and is ended by its pid.
+Every process of a test is started here, waited for with a bound, and ended by its pid.
 """
 import contextlib
 import json
@@ -21,7 +21,7 @@ PERF = os.environ["E2E_PERF"]
 SETUP = os.environ["E2E_SETUP"]
 SWITCH = os.environ["E2E_SWITCH"]
 
-# Timers short enough that a test sees them fire; the defaults are for hosts a building apart.
+# Timers short enough for a test to see them fire; the defaults suit hosts in different buildings.
 QUICK_TIMERS = {
     "handshake_timeout_ms": 3000,
     "connect_timeout_ms": 3000,
@@ -74,7 +74,7 @@ class Process:
             os.kill(self.pid, signal_number)
 
     def end(self):
-        """Kills what is left; a stopped process dies of SIGKILL too."""
+        """Kills the process if it still runs; SIGKILL ends a stopped one, too."""
         self.send(signal.SIGKILL)
         self.child.wait(10)
 
@@ -118,7 +118,7 @@ class Fabric:
             file.write(text)
 
     def copy_config(self, name):
-        """Another config on the same fabric, for a host that is set up differently."""
+        """Writes another config of the same fabric, for a host that is set up differently."""
         path = os.path.join(self.folder, name)
         shutil.copy(self.config, path)
         return path
@@ -163,12 +163,12 @@ class Fabric:
                 os.close(write_end)
 
     def start_perf(self, *arguments, name="perf", env=None):
-        """All ranks by ztcp_perf's own launcher."""
+        """Starts all ranks through ztcp_perf's own launcher."""
         return self.start(name, [PERF, "--plugin", PLUGIN, "--config", self.config, "--ranks",
                                  str(self.ranks), *arguments], env)
 
     def start_ranks(self, *arguments, configs=None, ranks=None, prefix="rank", env=None):
-        """Each rank as a process of its own, so that a test knows whom it kills."""
+        """Starts each rank as a process, so that a test can kill a given one."""
         count = ranks or self.ranks
         port = free_port()
         started = []
@@ -182,7 +182,7 @@ class Fabric:
         return started
 
     def run_perf(self, *arguments, timeout_s=120, env=None):
-        """Runs to the end, which must be good; returns the report."""
+        """Runs to a successful end; returns the report."""
         report = os.path.join(self.folder, "report.json")
         perf = self.start_perf(*arguments, "--json", report, env=env)
         status = perf.wait(timeout_s)

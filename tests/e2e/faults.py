@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Peers, switches and NICs that fail. Each must end in the clear error within a bounded time."""
+"""Peers, switches and NICs that fail: each failure ends in a clear error within a bounded time."""
 import os
 import re
 import signal
@@ -12,11 +12,11 @@ from fabric import PLUGIN, QUICK_TIMERS, Fabric, check, main, wait_until
 
 PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peer.py")
 EXIT_PLUGIN_ERROR = 7
-# Noticing takes keepalive or user timeout, then comes the redial window, in which a flow that only
-# lost its path would come back.
+# Detection takes the keepalive or user timeout; then comes the redial window, in which a flow that
+# only lost its path would come back.
 DEATH_BOUND_S = 40
-# With a word of the process itself, or of its kernel, and half a second to see whether it is true;
-# the rest is for a busy machine. Silence alone tells after the redial window, of 7 s.
+# With a notice of the process itself or of its kernel, and half a second to verify it; the rest is
+# for a busy machine. Without a notice the death is detected after the redial window of 7 s.
 TOLD_BOUND_S = 5
 DIED = r"the peer's process has ended: process {} on host "
 ENDED = r"the peer's process ended without closing the connection"
@@ -36,7 +36,7 @@ def done_count(process):
 
 
 def start_transfer(fabric, ranks=(0, 1), *arguments, name="handle"):
-    """A receiver and a sender with data on the move."""
+    """Starts a receiver and a sender, and waits until data moves."""
     receiver = start_peer(fabric, "recv", ranks[0], "--name", name, *arguments)
     sender = start_peer(fabric, "send", ranks[1], "--name", name, *arguments)
     wait_until(lambda: done_count(receiver) > 0 and done_count(sender) > 0 or
@@ -53,7 +53,7 @@ def ends_with_remote_error(process, fabric, what, bound_s=DEATH_BOUND_S):
     check(re.search(rf"(?m)^error {REMOTE_ERROR} from ", process.output()),
           f"{process.name} did not get ncclRemoteError:\n{process.output()[-500:]}")
     check(re.search(what, fabric.log()), f"no line says '{what}'")
-    check(took <= bound_s, f"{process.name} heard of it after {took:.1f} s, not {bound_s}")
+    check(took <= bound_s, f"{process.name} got the error after {took:.1f} s, not {bound_s}")
     print(f"{process.name} ended after {took:.2f} s")
 
 
@@ -81,12 +81,12 @@ def receiver_killed():
 
 
 def unwatched_sender_killed():
-    """Silence alone tells, later."""
+    """Without a watch only the timeouts detect the death, later."""
     killed(victim_sends=True, watched=False)
 
 
 def killed_beside_its_child():
-    """A data loader that outlives its rank keeps no descriptor that would hide its death."""
+    """A data loader that outlives its rank keeps no descriptor that would hide the rank's death."""
     with Fabric(2, settings=QUICK_TIMERS) as fabric:
         fabric.start_switch()
         receiver = start_peer(fabric, "recv", 0)
@@ -98,13 +98,14 @@ def killed_beside_its_child():
         sender.send(signal.SIGKILL)
         try:
             ends_with_remote_error(receiver, fabric, DIED.format(sender.pid), TOLD_BOUND_S)
-            os.kill(child, 0)  # It does live on.
+            os.kill(child, 0)  # It is still alive.
         finally:
             os.kill(child, signal.SIGKILL)
 
 
 def exits(victim_role, *how, status=0):
-    """Without closing anything, nor with a watch: the process itself tells."""
+    """The process exits without closing anything, and without a watch: its own notice reports it.
+    """
     with Fabric(2, settings=QUICK_TIMERS) as fabric:
         fabric.set("watch_interface", '"off"')
         fabric.start_switch()
@@ -138,7 +139,7 @@ def watch_cut():
         wait_until(lambda: re.search(r"(?m)^cut \d", receiver.output()) and
                    re.search(r"(?m)^cut \d", sender.output()), 30, "the cut")
         cut = [int(re.search(r"(?m)^cut (\d+)", p.output()).group(1)) for p in (receiver, sender)]
-        check(sum(cut) > 0, "there was nothing to cut")
+        check(sum(cut) > 0, "no watch connection was cut")
         time.sleep(2)
         before = done_count(receiver)
         wait_until(lambda: done_count(receiver) > before + 100, 30, "the transfer going on")
@@ -157,7 +158,7 @@ def receiver_stopped():
 
 
 def briefly_stopped():
-    """A peer that was only scheduled out loses nothing."""
+    """A peer that was stopped for a short while loses nothing."""
     with Fabric(2, settings=QUICK_TIMERS) as fabric:
         fabric.start_switch()
         receiver, sender = start_transfer(fabric)
@@ -170,7 +171,8 @@ def briefly_stopped():
 
 
 def pair_stopped():
-    """Shared memory has no end of its own that tells: silence does, and a short one means nothing."""
+    """Shared memory does not report a peer's end: only a long silence does, and a short one does
+    not."""
     with Fabric(2, topology="mesh", settings=QUICK_TIMERS) as fabric:
         receiver, sender = start_transfer(fabric)
         receiver.send(signal.SIGSTOP)
@@ -184,7 +186,7 @@ def pair_stopped():
 
 
 def pair_killed():
-    """Without a switch: the link itself goes down with the peer."""
+    """Without a switch the link itself goes down with the peer."""
     with Fabric(2, topology="mesh", settings=QUICK_TIMERS) as fabric:
         receiver, sender = start_transfer(fabric)
         receiver.send(signal.SIGKILL)
@@ -212,7 +214,7 @@ def switch_missing():
 
 
 def wrong_mtu():
-    """The network between carries less than both configs say."""
+    """The network between the hosts has a smaller MTU than both configs say."""
     with Fabric(2, mtu=2000, settings=QUICK_TIMERS) as fabric:
         fabric.start_switch()
         fabric.set("mtu_bytes", 9000)
@@ -235,7 +237,7 @@ def nic_taken():
 
 
 def orphan_keeps_no_nic():
-    """kill -9 a rank whose forked child lives on: the next job has the NIC within 5 s."""
+    """A rank is killed while its forked child lives on: the next job gets the NIC within 5 s."""
     with Fabric(2, settings=QUICK_TIMERS) as fabric:
         fabric.start_switch()
         start_peer(fabric, "recv", 0)
@@ -250,7 +252,7 @@ def orphan_keeps_no_nic():
             wait_until(lambda: os.path.exists(os.path.join(fabric.folder, "next")), 5,
                        "the next job's NIC")
             print(f"NIC taken over after {time.monotonic() - killed:.2f} s")
-            os.kill(child, 0)  # It does live on.
+            os.kill(child, 0)  # It is still alive.
         finally:
             os.kill(child, signal.SIGKILL)
 

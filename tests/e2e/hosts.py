@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""The built plugin over kernel sockets between two hosts, and what may happen to these."""
+"""The built plugin over kernel sockets between two hosts, and faults of hosts and network."""
 import json
 import os
 import re
@@ -52,7 +52,7 @@ def loss_5(said=r"the kernel sent [1-9]\d* segments again"):
 
 
 def without_a_config(hosts, said, **env):
-    """A job over the interface, and the address of it, that ztcp chooses."""
+    """Runs a job over the interface and address that ztcp chooses."""
     for config in hosts.configs:
         os.remove(config)
     ranks = hosts.start_pair("--op", "sendrecv", "--max", "64K", "--check", ZTCP_TRANSPORT="sockets", **env)
@@ -64,7 +64,7 @@ def without_a_config(hosts, said, **env):
 
 
 def routed_address():
-    """A host whose one address is routed to it has that on `lo`, beside 127.0.0.1."""
+    """A host with a single routed address has it on `lo`, beside 127.0.0.1."""
     with Hosts() as hosts:
         for host in range(2):
             hosts.on(host, "ip", "address", "add", f"10.55.0.{host + 1}/32", "dev", "lo")
@@ -74,7 +74,7 @@ def routed_address():
 
 
 def duplicate_address():
-    """An address that failed duplicate detection stands before the good one."""
+    """An address that failed duplicate detection is listed before the good one."""
     with Hosts(family=6) as hosts:
         hosts.on(0, "ip", "address", "add", "fd66::9/64", "dev", "data", "nodad")
         hosts.on(1, "ip", "address", "add", "fd66::9/64", "dev", "data")
@@ -86,9 +86,10 @@ def duplicate_address():
 
 
 def receive_queues():
-    """Flows of an interface with several are spread over them: one that another serves better dials again."""
+    """Flows spread over the interface's receive queues: a receiver whose queue is crowded has the
+    flow dialled again."""
     with Hosts(queues=4, messages="flows = 4") as hosts:
-        # That four flows are on four queues at once happens one time in ten.
+        # That four flows come to four queues by chance happens one time in ten.
         arguments = ("--rounds", "20", "--count", "4", "--size", "200000")
         processes = [start_peer(hosts, role, rank, *arguments) for rank, role in enumerate(("recv", "send"))]
         for process in processes:
@@ -96,7 +97,7 @@ def receive_queues():
         log = hosts.log()
         check("spread over 4 RX queues" in log, "the init line does not say so")
         if "flows are not spread over its 4 RX queues" in log:
-            print("this kernel's veth does not tell of its queues")
+            print("this kernel's veth does not report its queues")
             sys.exit(77)
         refused = re.findall(r", (\d+) refused_rx_queue", log)
         check(refused and 0 < max(map(int, refused)) <= 20 * 4 * 8, f"so many flows were refused: {refused}")
@@ -122,18 +123,19 @@ def down(seconds, *said):
 
 
 def briefly_down():
-    """Shorter than user_timeout_ms: the flows outlive it."""
+    """Shorter than user_timeout_ms: the flows survive it."""
     down(1)
 
 
 def down_for_long():
-    """Longer than user_timeout_ms: flows may die, and the job goes on. What was the matter is said."""
+    """Longer than user_timeout_ms: flows may die, the job goes on, and the log names the cause."""
     down(5, "WARN ztcp0: data of this host is down: ip link set dev data up",
          "data of this host is up again, after")
 
 
 def merged():
-    """Two interfaces as one device: all sizes over both, and each goes on while the other's link is down for long."""
+    """Two interfaces as one device: all sizes go over both, and traffic goes on while either link
+    is down for long."""
     with Hosts(merged=True) as hosts:
         for rank in hosts.start_pair("--op", "all_reduce", *SWEEP):
             check(rank.wait(120) == 0, f"{rank.name} failed:\n{rank.output()[-2000:]}")
@@ -154,7 +156,7 @@ def address_removed():
         receiver, sender = start_transfer(hosts)
         hosts.on(0, "ip", "address", "flush", "dev", "data")
         began = time.monotonic()
-        # Whose address it was may hear from its own kernel that there is no way any more.
+        # The host that had the address may get an error from its own kernel: no route.
         for process, what in ((sender, r"sending to 10\.66\.0\.1:\d+ failed"),
                               (receiver, r"receiving from 10\.66\.0\.2:\d+ failed")):
             check(process.wait(DEATH_BOUND_S) == EXIT_PLUGIN_ERROR, f"{process.name} ended well")
@@ -167,7 +169,7 @@ def killed(victim_sends):
         receiver, sender = start_transfer(hosts)
         victim, survivor = (sender, receiver) if victim_sends else (receiver, sender)
         victim.send(signal.SIGKILL)
-        # Its host's kernel says that nobody listens any more.
+        # The victim's kernel refuses: nobody listens there any more.
         what = r"receiving from 10\.66\.0\.2:\d+" if victim_sends else r"sending to 10\.66\.0\.1:\d+"
         ends_with_remote_error(survivor, hosts, what + " failed: the peer refused", TOLD_BOUND_S)
 
@@ -190,13 +192,14 @@ def stopped(which, seconds):
 
 
 def receiver_stopped():
-    """Its kernel goes on acknowledging, until its memory is full."""
+    """Its kernel goes on acknowledging until its memory is full."""
     stopped(0, 2)
 
 
 def receiver_stopped_for_long():
-    """For longer than user_timeout_ms and redial_window_ms, with more under way than its kernel takes: that answers, so
-    the job waits, and says what for."""
+    """Stopped for longer than user_timeout_ms and redial_window_ms, with more in flight than its
+    kernel takes: the kernel still answers, so the job waits, and the log names the stopped process.
+    """
     with Hosts() as hosts:
         for host in range(2):
             hosts.on(host, "sh", "-c", "echo 4096 65536 131072 > /proc/sys/net/ipv4/tcp_rmem")
@@ -210,7 +213,7 @@ def receiver_stopped_for_long():
 
 
 def mtu_hole():
-    """Large packets are dropped between the hosts, and nobody says so: the job goes on with small ones."""
+    """Large packets are dropped between the hosts without ICMP: the job goes on with small ones."""
     with Hosts(mtu=9000, between_mtu=1500) as hosts:
         for rank in hosts.start_pair("--op", "sendrecv", "--max", "1M", "--check", "--connect-timeout", "20",
                                      "--stall-timeout", "60"):
@@ -224,7 +227,7 @@ def sender_stopped():
 
 
 def communicators():
-    """200 of them, made and ended one after the other in one process, leave nothing behind."""
+    """200 communicators, made and ended one after the other in one process, leak nothing."""
     with Hosts() as hosts:
         arguments = ("--rounds", "200", "--count", "20", "--size", "200000")
         processes = [start_peer(hosts, role, rank, *arguments) for rank, role in enumerate(("recv", "send"))]
@@ -232,12 +235,13 @@ def communicators():
             check(process.wait(120) == 0, f"{process.name} failed:\n{process.output()[-2000:]}")
             counts = [int(n) for n in re.findall(r"(?m)^descriptors (\d+)$", process.output())]
             check(len(counts) == 200, f"{len(counts)} rounds of {process.name}")
-            # Those of the last connection or two, of up to five flows each, may still wait for their FIN.
+            # Descriptors of the last connection or two, of up to five flows each, may still wait
+            # for FIN.
             check(statistics.median(counts[150:]) <= max(counts[:50]) and max(counts) <= min(counts) + 10,
                   f"{process.name} has ever more descriptors: {counts}")
 
 
-# More of them are silent than may be at once without having shaken hands.
+# More of them stay silent than may be connected at once without a handshake.
 STRANGERS = """
 import os, random, socket, time
 silent = []
@@ -255,7 +259,8 @@ time.sleep(60)
 
 
 def strangers():
-    """Those who send nonsense, say nothing or go away hurt no job, nor keep one from starting."""
+    """Strangers that send garbage, stay silent or leave neither harm a job nor keep one from
+    starting."""
     with Hosts() as hosts:
         first = start_transfer(hosts)
         second = [start_peer(hosts, "recv", 0, "--name", "second", "--count", "200", name="second-recv")]
@@ -281,7 +286,7 @@ time.sleep(60)
 
 
 def ports_exhausted():
-    """Of a host that has no port left to connect from, its own line names the setting."""
+    """A host without a free port to connect from logs the setting to change."""
     with Hosts() as hosts:
         hosts.on(1, "sh", "-c", "echo 50000 50001 > /proc/sys/net/ipv4/ip_local_port_range")
         start_peer(hosts, "recv", 0)

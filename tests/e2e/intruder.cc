@@ -2,12 +2,12 @@
 // Copyright the ztcp authors
 //
 // A hostile neighbour on the last port of a local fabric, for strays.py: while ranks are busy it
-// scans their ports, opens connections that talk nonsense or nothing, speaks another wire version,
-// and throws random, truncated and mutated frames at them.
+// scans their ports, opens connections that send garbage or nothing, uses another wire version, and
+// sends them random, truncated and mutated frames.
 //
 //   intruder CONFIG VICTIM SECONDS SEED     VICTIM: index of a NIC of the config
 //
-// Ends with "connections N answers N frames N" on stdout, so that the test knows it got through.
+// Prints "connections N answers N frames N" at the end, so that the test knows that it got through.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -46,7 +46,7 @@ TimePoint read_clock() {
   return TimePoint(std::chrono::seconds(ts.tv_sec) + std::chrono::nanoseconds(ts.tv_nsec));
 }
 
-// One connection to the victim's listening port: says `opening`, then hears what happens.
+// One connection to the victim's listening port: sends `opening`, then records the reaction.
 class Stray final : public StreamEvents {
  public:
   explicit Stray(std::vector<std::byte> opening) : opening_(std::move(opening)) {}
@@ -78,7 +78,7 @@ std::vector<std::byte> random_bytes(Random& random, std::size_t size) {
   return out;
 }
 
-// What a stranger might say first: an HTTP request, noise, a later version of ours, or nothing.
+// First bytes of a stranger: an HTTP request, noise, a later version of our format, or none.
 std::vector<std::byte> opening(Random& random) {
   const auto text = [](std::string_view s) {
     const auto bytes = std::as_bytes(std::span(s));
@@ -101,8 +101,8 @@ std::vector<std::byte> opening(Random& random) {
   }
 }
 
-// A frame to `to`: a SYN to any port, a segment of no connection, or noise behind a good Ethernet
-// header; cut short now and then.
+// A frame to `to`: a SYN to any port, a segment of no connection, or noise behind a valid Ethernet
+// header; sometimes truncated.
 TxFrame hostile_frame(Random& random, const MacAddress& from_mac, const config::Nic& from,
                       const config::Nic& to, std::vector<std::byte>& payload) {
   TxFrame out{};
@@ -128,7 +128,7 @@ TxFrame hostile_frame(Random& random, const MacAddress& from_mac, const config::
     tcp.flags =
         random() % 2 == 0 ? wire::kSyn : wire::TcpFlags(static_cast<std::uint8_t>(random()));
     wire::Ipv4Header ip;
-    // Sometimes in the name of another rank.
+    // Sometimes with another rank's address.
     ip.source = random() % 4 == 0 ? Ipv4Address{to.address.address.v4().value ^ 3U}
                                   : from.address.address.v4();
     ip.destination = to.address.address.v4();
@@ -147,7 +147,7 @@ TxFrame hostile_frame(Random& random, const MacAddress& from_mac, const config::
     sum.add(payload);
     if (random() % 8 != 0) wire::store_be16(tcp_at + wire::kTcpChecksumOffset, sum.finish());
     size += wire::kIpv4Bytes + tcp_bytes;
-    // A flipped byte anywhere behind Ethernet.
+    // A flipped byte anywhere behind the Ethernet header.
     if (random() % 4 == 0) p[14 + random() % (size - 14)] ^= static_cast<std::byte>(random() | 1U);
   }
   if (random() % 4 == 0) {

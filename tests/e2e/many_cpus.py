@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Kernel sockets where CPUs are many, as on machines that train: the processes believe in 16. An interface has several
-queues then, and is several devices, or for peers that speak an old table two queues with workers. Between two hosts
-these are cases of hosts.py."""
+"""Kernel sockets on a machine with many CPUs: the processes see 16. An interface then has several
+queues and is shown as several devices; peers that use an old table have two queues with workers.
+Between two hosts these are cases of hosts.py."""
 import os
 import pathlib
 import sys
@@ -18,7 +18,7 @@ ALONE = r"12 queues \(16 CPUs"
 
 
 def need_no_limit():
-    """What a cgroup grants counts as well as the mask does."""
+    """A cgroup's quota limits the CPUs as the affinity mask does."""
     with open("/proc/self/cgroup", encoding="utf-8") as file:
         own = [line.rstrip().split(":", 2)[2] for line in file if line.startswith("0::")]
     folders = [pathlib.Path("/sys/fs/cgroup" + path) for path in own]
@@ -60,6 +60,6 @@ if __name__ == "__main__":
     enter()
     ip("link", "set", "lo", "up")
     os.environ["LD_PRELOAD"] = os.environ["E2E_MANY_CPUS"]
-    os.environ["LOCAL_WORLD_SIZE"] = "1"  # But for ranks that ztcp_perf starts.
+    os.environ["LOCAL_WORLD_SIZE"] = "1"  # Not for ranks that ztcp_perf starts.
     main({f.__name__: f for f in (operations, several_ranks, between_hosts, hosts.receive_queues, loss_5, hosts.down_for_long,
                                   hosts.sender_killed, hosts.receiver_killed, hosts.receiver_stopped, hosts.communicators, hosts.strangers)})

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Jobs of two kinds of host: one bypasses its kernel, the other one's NIC stays with it.
+"""Jobs of two kinds of host: one bypasses its kernel, the other uses kernel sockets.
 
-Host 0 receives and host 1 sends where there is one direction alone, so that each case runs with either of them
+Where there is one direction only, host 0 receives and host 1 sends; each case runs with either host
 bypassing.
 """
 import json
@@ -20,15 +20,16 @@ from namespaces import Hosts, enter
 from transfer import SWEEP, rows_are_right
 
 OTHER_KEYS = ('"' + "5a" * 32 + '"', '"' + "a5" * 32 + '"')
-# Where either kernel reaches the other's.
+# For kernels that reach each other.
 WATCHED = 'watch_interface = "boot"'
 UNWATCHED = 'watch_interface = "off"'
-SUSPECTED_S = 2.5  # Longer than anybody is suspected.
-COOKIE_AT = 24  # In a handle: behind 6 bytes of its head and 18 of the endpoint (core/listen_address.h).
+SUSPECTED_S = 2.5  # Longer than a suspicion lasts.
+# In a handle, behind 6 bytes of header and 18 of the endpoint (core/listen_address.h).
+COOKIE_AT = 24
 
 
 def configure(hosts, *texts):
-    """Goes into the config of each host, behind its [messages]."""
+    """Appends a text to each host's config, behind its [messages]."""
     for config, text in zip(hosts.configs, texts):
         with open(config, encoding="utf-8") as file:
             whole = file.read()
@@ -59,7 +60,7 @@ def goes_on(receiver, sender, more=100):
 
 
 def redialled(bypassing):
-    """Longer than user_timeout_ms: flows die on both ends, and are dialled again."""
+    """Longer than user_timeout_ms: flows die at both ends and are dialled again."""
     with Hosts(bypassing=(bypassing,)) as hosts:
         receiver, sender = start_transfer(hosts)
         hosts.on(1 - bypassing, "ip", "link", "set", "data", "down")
@@ -69,8 +70,9 @@ def redialled(bypassing):
 
 
 def cut(bypassing):
-    """For good: user_timeout_ms and the keepalive mean the same to either TCP, so who sends gives up when he would among
-    his own, and who receives as much later as he may still be dialled."""
+    """The link stays down: user_timeout_ms and the keepalive work alike in both TCPs, so the sender
+    gives up after the same time as between equal hosts, and the receiver later by the time in which
+    it may be redialled."""
     with Hosts(bypassing=(bypassing,)) as hosts:
         receiver, sender = start_transfer(hosts)
         hosts.on(1 - bypassing, "ip", "link", "set", "data", "down")
@@ -85,8 +87,8 @@ def cut(bypassing):
 
 
 def killed(bypassing, victim_sends, watched=True):
-    """Who is killed beside its kernel leaves connections that this ends; a NIC of its own says nothing more, which the
-    watch does for it where the two kernels reach each other."""
+    """The kernel of a killed process closes its connections; a NIC of its own falls silent, and the
+    watch reports the death where the two kernels reach each other."""
     with Hosts(bypassing=(bypassing,)) as hosts:
         configure(hosts, *[WATCHED if watched else UNWATCHED] * 2)
         receiver, sender = start_transfer(hosts)
@@ -102,10 +104,10 @@ def killed(bypassing, victim_sends, watched=True):
 
 
 def watch_cut(bypassing):
-    """Whose watch ends may live, and is asked."""
+    """A peer whose watch connection ends may be alive: it is probed."""
     with Hosts(bypassing=(bypassing,)) as hosts:
         configure(hosts, *[WATCHED] * 2)
-        # Of the one that bypasses its kernel, whose kernel's connections are watches alone.
+        # Only on the bypassing host: all its kernel connections are watches.
         cutting = [["--cut-watches-after", "2000"] if host == bypassing else [] for host in range(2)]
         receiver = start_peer(hosts, "recv", 0, *cutting[0])
         sender = start_peer(hosts, "send", 1, *cutting[1])
@@ -117,7 +119,7 @@ def watch_cut(bypassing):
 
 
 def wrong_cookie(bypassing):
-    """Who was not invited is turned away by name, and hurts nobody."""
+    """A connection with a wrong cookie is rejected, the error says why, and others are unharmed."""
     with Hosts(bypassing=(bypassing,)) as hosts:
         receiver = start_peer(hosts, "recv", 0, "--count", "100")
         handle = os.path.join(hosts.folder, "handle")
@@ -128,7 +130,7 @@ def wrong_cookie(bypassing):
         with open(os.path.join(hosts.folder, "forged"), "wb") as file:
             file.write(forged)
         stranger = start_peer(hosts, "send", 1, "--name", "forged", name="stranger")
-        check(stranger.wait(30) == EXIT_PLUGIN_ERROR, "a cookie of nobody's was taken")
+        check(stranger.wait(30) == EXIT_PLUGIN_ERROR, "an unknown cookie was accepted")
         check("the peer refused: no such listener" in hosts.log(), "no line says why")
         sender = start_peer(hosts, "send", 1, "--count", "100")
         for process in (receiver, sender):
@@ -140,12 +142,13 @@ def wrong_key(bypassing):
         configure(hosts, *(f"cluster_key = {key}" for key in OTHER_KEYS))
         start_peer(hosts, "recv", 0)
         sender = start_peer(hosts, "send", 1)
-        check(sender.wait(30) == EXIT_PLUGIN_ERROR, "two keys opened one lock")
+        check(sender.wait(30) == EXIT_PLUGIN_ERROR, "different keys were accepted")
         check("the cluster keys of the two hosts differ" in hosts.log(), "no line says why")
 
 
 def channels_chosen(bypassing):
-    """By the host of kernel sockets alone: NCCL would hang, so both are told what to do."""
+    """Only the host of kernel sockets chooses channels: NCCL would hang, so both are told the
+    remedy."""
     with Hosts(bypassing=(bypassing,), tuner="on") as hosts:
         for rank in hosts.start_pair("--op", "sendrecv", *SWEEP):
             check(rank.wait(60) not in (0, None), f"{rank.name}: ranks that differ in their channels were joined")
@@ -153,32 +156,32 @@ def channels_chosen(bypassing):
 
 
 def unwatched(bypassing):
-    """Silence alone tells, later."""
+    """Only the timeouts detect the death, later."""
     killed(bypassing, victim_sends=bypassing == 1, watched=False)
 
 
-# From whom to whom messages go, and which host that makes the one that bypasses its kernel.
+# The direction of messages, and the host that bypasses its kernel then.
 ENDS = {"kernel_to_bypass": 0, "bypass_to_kernel": 1}
 CASES = {}
-for name, who in ENDS.items():
+for name, bypassing in ENDS.items():
     CASES.update({
-        f"{name}_mtu_1500": lambda who=who: operations(who, 1500),
-        f"{name}_mtu_9000": lambda who=who: operations(who, 9000, "--tags", "8"),
-        f"{name}_workers": lambda who=who: operations(
-            who, 9000, "--tags", "2", sweep=["--min", "64K", "--max", "16M", "--factor", "16", "--iters", "3", "--warmup",
-                                             "1", "--check"], workers=2),
-        f"{name}_loss_5": lambda who=who: operations(
-            who, 1500, switched=("--loss", "5%", "--seed", "7"),
+        f"{name}_mtu_1500": lambda bypassing=bypassing: operations(bypassing, 1500),
+        f"{name}_mtu_9000": lambda bypassing=bypassing: operations(bypassing, 9000, "--tags", "8"),
+        f"{name}_workers": lambda bypassing=bypassing: operations(
+            bypassing, 9000, "--tags", "2", workers=2,
+            sweep=["--min", "64K", "--max", "16M", "--factor", "16", "--iters", "3", "--warmup", "1", "--check"]),
+        f"{name}_loss_5": lambda bypassing=bypassing: operations(
+            bypassing, 1500, switched=("--loss", "5%", "--seed", "7"),
             sweep=["--min", "8", "--max", "256K", "--factor", "32", "--iters", "2", "--warmup", "1", "--check"]),
-        f"{name}_redialled": lambda who=who: redialled(who),
-        f"{name}_cut": lambda who=who: cut(who),
-        f"{name}_sender_killed": lambda who=who: killed(who, victim_sends=True),
-        f"{name}_receiver_killed": lambda who=who: killed(who, victim_sends=False),
-        f"{name}_watch_cut": lambda who=who: watch_cut(who),
-        f"{name}_unwatched_killed": lambda who=who: unwatched(who),
-        f"{name}_wrong_cookie": lambda who=who: wrong_cookie(who),
-        f"{name}_wrong_key": lambda who=who: wrong_key(who),
-        f"{name}_channels_chosen": lambda who=who: channels_chosen(who),
+        f"{name}_redialled": lambda bypassing=bypassing: redialled(bypassing),
+        f"{name}_cut": lambda bypassing=bypassing: cut(bypassing),
+        f"{name}_sender_killed": lambda bypassing=bypassing: killed(bypassing, victim_sends=True),
+        f"{name}_receiver_killed": lambda bypassing=bypassing: killed(bypassing, victim_sends=False),
+        f"{name}_watch_cut": lambda bypassing=bypassing: watch_cut(bypassing),
+        f"{name}_unwatched_killed": lambda bypassing=bypassing: unwatched(bypassing),
+        f"{name}_wrong_cookie": lambda bypassing=bypassing: wrong_cookie(bypassing),
+        f"{name}_wrong_key": lambda bypassing=bypassing: wrong_key(bypassing),
+        f"{name}_channels_chosen": lambda bypassing=bypassing: channels_chosen(bypassing),
     })
 
 if __name__ == "__main__":

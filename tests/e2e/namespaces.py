@@ -2,9 +2,9 @@
 # Copyright the ztcp authors
 """Two hosts on this machine: network namespaces, joined by veth or through ztcp_switch.
 
-Each has an interface `data`, which the plugin uses, and `boot`, over which ranks find each other and which no test
-touches. A host that bypasses its kernel has a NIC of its own on the switch instead of `data`. All of it is in a
-namespace of the test's own, and ends with it.
+Each has an interface `data` for the plugin, and `boot`, over which ranks find each other and which
+no test changes. A host that bypasses its kernel has its own NIC on the switch instead of `data`.
+All of it is in a namespace that the test makes, and ends with it.
 """
 import os
 import subprocess
@@ -32,7 +32,7 @@ address = "{address}"
 KERNELS = """driver = "socket"
 interface = "data"
 """
-# Of another interface, with the first as one device.
+# A second interface, merged with the first into one device.
 MORE = """merge = "eth"
 [[nic]]
 name = "ztcp1"
@@ -46,15 +46,15 @@ mac = "02:5a:00:00:00:0{host}"
 memif_socket = "host{host}.sock"
 mtu_bytes = {mtu}
 """
-# linux/ethtool.h. A veth has NAPI instances, one for each of its queues, where it joins segments (GRO), and uses them
-# for what its other end cut (no TSO).
+# linux/ethtool.h. A veth has NAPI instances, one for each of its queues, if it joins segments
+# (GRO), and uses them for frames that its other end cut (no TSO).
 ETHTOOL_FEATURES = """
 import array, fcntl, socket, struct
 for command, value in ((0x2C, 1), (0x1F, 0)):
     request = array.array("B", struct.pack("II", command, value))
     fcntl.ioctl(socket.socket(), 0x8946, struct.pack("16sP", b"data", request.buffer_info()[0]))
 """
-# So that no host's frame is larger than what it sends: TSO, GSO and GRO off. A bridge lets larger ones through.
+# TSO, GSO and GRO off, so that no frame is larger than the host sent it: bridges pass larger ones.
 NO_OFFLOADS = """
 import array, fcntl, socket, struct
 for command in (0x1F, 0x24, 0x2C):
@@ -66,7 +66,7 @@ ENTERED = "E2E_IN_NAMESPACE"
 
 
 def enter():
-    """Starts the test again in a network namespace of its own, or says why it can't."""
+    """Restarts the test in a new network namespace, or says why it can't."""
     if os.environ.get(ENTERED):
         return
     unshare = ["unshare", "--net", "--mount"] + ([] if os.geteuid() == 0 else ["--user", "--map-root-user"])
@@ -83,15 +83,16 @@ def ip(*words):
 
 
 class Hosts(Fabric):
-    """A fabric of two hosts; whatever has rank N runs on host N."""
+    """A fabric of two hosts; rank N runs on host N."""
 
     def __init__(self, mtu=1500, family=4, switched=(), bypassing=(), tuner=None, queues=1, messages="", merged=False,
                  between_mtu=None):
-        """`switched`: the switch's arguments; `bypassing`: the hosts of userspace TCP, which need it. `tuner`: of
-        ZTCP_TUNER; two hosts of which one bypasses its kernel need it off. `queues`: of `data`, each way; `messages`:
-        more of that section. `merged`: they have an interface `more` beside it, and both are one device. `between_mtu`: two
-        bridges are between the hosts, and take no more than this from one another, without a word."""
-        # The base class would have a fabric of software NICs written.
+        """`switched`: arguments of the switch; `bypassing`: hosts with userspace TCP, which need
+        the switch. `tuner`: ZTCP_TUNER, which must be off when only one host bypasses its kernel.
+        `queues`: of `data`, each way. `messages`: more keys of that section. `merged`: a second
+        interface `more`, merged with `data` into one device. `between_mtu`: MTU of a link between
+        two bridges, which drop larger packets silently."""
+        # The base class would write a fabric of software NICs.
         self.folder = tempfile.mkdtemp(prefix="ztcp-e2e.", dir="/tmp")
         self.ranks = 2
         self.processes = []
@@ -101,7 +102,7 @@ class Hosts(Fabric):
         self.tuner = tuner or ("off" if len(bypassing) == 1 else "on")
         self.configs = []
         self.keepers = []
-        # At 5 % loss, one connection of a hundred loses both SYNs that 3 s have room for, or their answers.
+        # At 5 % loss one connection in a hundred loses both SYNs that fit in 3 s, or their answers.
         patience_ms = 20000 if "--loss" in switched else 3000
         try:
             for host in range(2):
@@ -134,7 +135,7 @@ class Hosts(Fabric):
             raise
 
     def keep_namespace(self):
-        """Its own /sys, too, where interfaces say what they are."""
+        """The namespace has its own /sys, too, with the properties of its interfaces."""
         keeper = subprocess.Popen(["unshare", "--net", "--mount", "sh", "-c",
                                    "mount -t sysfs sysfs /sys; echo; exec sleep 900"],
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)

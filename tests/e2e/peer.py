@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""One side of one connection through the plugin's v8 table, as NCCL's proxy would use it.
+"""One end of a connection through the plugin's v8 table, as NCCL's proxy would use it.
 
-ztcp_perf's ranks tell each other out of band when one dies. This one hears of its peer through the
-plugin alone, so that a test sees what NCCL would see. Handles travel as files.
+ztcp_perf's ranks tell each other out of band when one dies. This process learns of its peer only
+through the plugin, so that a test sees the errors that NCCL would see. Handles travel as files.
 
     peer.py send|recv FOLDER [--size N] [--count N] [--exit-after N] [--cut-watches-after N] ...
 
@@ -133,7 +133,7 @@ def stream(net, side, make_buffer, count, deadline_s, on_progress):
                 in_flight.append((request, buffer, posted))
                 posted += 1
             flag, moved = c_int(0), c_int(0)
-            # A send may not be taken before its buffer is posted.
+            # A send may be refused until its buffer is posted.
             if in_flight:
                 request, buffer, index = in_flight[0]
                 net.call("test", request, ctypes.byref(flag), ctypes.byref(moved))
@@ -173,11 +173,11 @@ def main():
     parser.add_argument("--gpu", action="store_true", help="send from, and receive into, a GPU's memory")
     parser.add_argument("--device", type=int, default=0)
     parser.add_argument("--timeout", type=float, default=60)
-    parser.add_argument("--exit-after", type=int, help="messages; then ends and closes nothing")
+    parser.add_argument("--exit-after", type=int, help="messages; then exits without closing anything")
     parser.add_argument("--raise-after", type=int, help="the same, by an exception")
     parser.add_argument("--rounds", type=int, default=1, help="connections, one after the other")
     parser.add_argument("--cut-watches-after", type=int, help="messages; then goes on")
-    parser.add_argument("--cut-ports", type=int, nargs=2, metavar=("FIRST", "LAST"), help="of these alone, with --cut-watches-after")
+    parser.add_argument("--cut-ports", type=int, nargs=2, metavar=("FIRST", "LAST"), help="with --cut-watches-after: only these ports")
     options = parser.parse_args()
 
     net = Table(os.environ["E2E_PLUGIN"])
@@ -227,7 +227,8 @@ def main():
 
 
 def cut_watches(first, last):
-    """Ends the kernel's connections of this process, as a firewall between might: those of which either port is one of these."""
+    """Ends this process's kernel connections with either port in the range, as a firewall between
+    the hosts might."""
     cut = 0
     for fd in map(int, os.listdir("/proc/self/fd")):
         with contextlib.suppress(OSError):
@@ -277,7 +278,7 @@ def loop(net, options):
         sizes = [c_int(0), c_int(0)]
 
         def both_done():
-            if requests[1] is not None and not requests[1].value:  # It was not taken yet.
+            if requests[1] is not None and not requests[1].value:  # The send was not taken yet.
                 requests[1] = sender.post(out, index)
                 return False
             for i, request in enumerate(requests):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""The plugin's v8 table, by ctypes, and memory as NCCL has it: for processes that stand for NCCL's proxy."""
+"""The plugin's v8 table through ctypes, and NCCL's kinds of memory: for processes that act as
+NCCL's proxy."""
 import ctypes
 import os
 
@@ -77,7 +78,7 @@ class Buffer:
         self.memory = ctypes.create_string_buffer(max(size, 1))
         self.address = ctypes.addressof(self.memory)
         # Posted memory outlives Python, as NCCL's pinned buffers do: the interpreter frees its own
-        # before the process's destructors run, while a NIC may still write there.
+        # before the process's destructors run, while a NIC may still write to it.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.memory))
 
     def fill(self, index):
@@ -93,7 +94,8 @@ class Buffer:
 
 
 class GpuBuffer(Buffer):
-    """Of a GPU that is not there (tests/support/verbs/paper_gpu): only its driver reaches the bytes."""
+    """Memory of a simulated GPU (tests/support/verbs/paper_gpu): only its driver reaches the bytes.
+    """
 
     driver = None
 
@@ -102,7 +104,7 @@ class GpuBuffer(Buffer):
         if GpuBuffer.driver is None:
             GpuBuffer.driver = ctypes.CDLL(os.environ["E2E_PAPER_GPU"])
             GpuBuffer.driver.paper_gpu_alloc.restype = GpuBuffer.driver.paper_gpu_seen.restype = voidp
-        # Not at its beginning, so that the offset counts.
+        # Not at the allocation's beginning, so that the offset matters.
         self.offset = 4096
         fd = c_int(-1)
         base = GpuBuffer.driver.paper_gpu_alloc(c_size_t(self.offset + size), ctypes.byref(fd))

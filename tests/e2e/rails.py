@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Several NICs as one device, RDMA and TCP among them: each carries its share, fails and comes back."""
+"""Several NICs as one device, RDMA and TCP among them: each carries its share, fails and comes
+back."""
 import os
 import re
 
@@ -16,7 +17,7 @@ ADDRESSES = ("10.68.0.1/24", "10.68.1.1/24")
 
 
 def have_addresses():
-    """Of a host whose NICs are in two networks."""
+    """Gives a host's NICs addresses in two networks."""
     enter()
     ip("link", "set", "lo", "up")
     for address in ADDRESSES:
@@ -33,7 +34,7 @@ def both_carried(fabric):
 
 
 def merged():
-    """One device of two NICs; and everything in disorder."""
+    """One device of two NICs, in order and with everything reordered."""
     with SoftFabric() as fabric:
         merge_two(fabric)
         for faults in ("", "drop=80,rnr=10,delay=2000@5"):
@@ -45,7 +46,7 @@ def merged():
 
 
 def merged_gpu_memory():
-    """What each NIC wrote shows after a read of that one alone."""
+    """Data that a NIC wrote becomes visible only after a read of the same NIC."""
     with SoftFabric() as fabric:
         merge_two(fabric)
         for peer in gpu_streams(fabric, receivers="hold", ZTCP_TRANSPORT="", SOFT_NIC_DEVICES="2"):
@@ -54,15 +55,17 @@ def merged_gpu_memory():
 
 
 def merged_peers(fabric, faults, victim, *arguments):
-    """A receiver and a sender over two NICs, of which one of the victim's fails. The time that queue pairs try again is the usual one:
-    what a busy machine does to a peer's threads is no failure of the other NIC."""
+    """A receiver and a sender over two NICs, of which one of the victim's fails. The queue pairs'
+    retry time is the default: delays of a peer's threads on a busy machine must not look like a
+    failure of the other NIC."""
     merge_two(fabric)
     return [fabric.peer(role, "--size", "300000", *arguments, faults=faults if role == victim else "", ZTCP_TRANSPORT="",
                         SOFT_NIC_DEVICES="2") for role in ("recv", "send")]
 
 
 def rail_comes_back(victim):
-    """A port goes down in mid-transfer and up again: the other NIC carries on, then both; however fast the machine is."""
+    """A port goes down in mid-transfer and up again: the other NIC carries on, then both, on
+    machines of any speed."""
     with SoftFabric() as fabric:
         peers = merged_peers(fabric, "down=300,up=100", victim)
         wait_until(lambda: "is back" in fabric.log() or not all(peer.running() for peer in peers), 40, "the rail being back")
@@ -93,8 +96,9 @@ def rail_lost():
 
 
 def first_path_ends(victim, *arguments, how=lambda: None, said_of_it=()):
-    """NICs with addresses of their own: what the first was agreed upon over ends in mid-transfer, then a NIC fails and comes back, of
-    which the ends tell each other over the other's address."""
+    """The NICs have their own addresses: the path that the connection was negotiated over ends in
+    mid-transfer; then a NIC fails and comes back, and the ends exchange that over the other
+    address."""
     with SoftFabric() as fabric:
         nics = [VERBS_NIC.replace("127.0.0.1/8", address).format(name=f"rail{i}", device=f"soft{i}", more='merge = "ib0"\n')
                 for i, address in enumerate(ADDRESSES)]
@@ -118,7 +122,7 @@ def first_path_ends(victim, *arguments, how=lambda: None, said_of_it=()):
 
 
 def path_cut():
-    """At either end, as a firewall between may."""
+    """The path is cut at either end, as a firewall between may do."""
     have_addresses()
     for victim in ("send", "recv"):
         first_path_ends(victim, "--cut-watches-after", "50", "--cut-ports", "{first}", "{last}")
@@ -132,20 +136,20 @@ def path_silent():
 
 
 def merge_tcp(fabric):
-    """An RDMA device and the kernel's TCP. Returns the first port of the latter."""
+    """Merges an RDMA device and the kernel's TCP. Returns the first port of the latter."""
     return write_config(fabric, VERBS_NIC.format(name="rail0", device="soft0", more='merge = "ib0"\nspeed_mbps = 10000\n'),
                         SOCKET_NIC + 'merge = "ib0"\nspeed_mbps = 40000\n')[1]
 
 
 def bytes_by_tcp(fabric, sent_bytes):
-    """What the software NICs did not carry of what was sent."""
+    """The sent bytes that the software NICs did not carry."""
     counted = fabric.counted()
     check(counted["sent_bytes"] > 0, f"RDMA carried nothing: {counted}")
     return sent_bytes - counted["sent_bytes"]
 
 
 def tcp_merged():
-    """One device of RDMA and TCP: every size, groups, and in disorder."""
+    """One device of RDMA and TCP: every size, groups, and with everything reordered."""
     with SoftFabric() as fabric:
         merge_tcp(fabric)
         rows_are_right(fabric.run_perf("--op", "all_reduce", *SWEEP, env=by_config(fabric)))
@@ -161,7 +165,7 @@ def tcp_merged():
 
 
 def tcp_merged_gpu_memory():
-    """None of it goes over TCP."""
+    """No GPU memory goes over TCP."""
     with SoftFabric() as fabric:
         merge_tcp(fabric)
         for peer in gpu_streams(fabric, receivers="hold", ZTCP_TRANSPORT=""):
@@ -184,7 +188,8 @@ def tcp_rail_cut():
 
 
 def tcp_carries_on():
-    """The RDMA NIC's port goes down, and up again: TCP carries on, then both. GPU memory has nothing else."""
+    """The RDMA NIC's port goes down and up again: TCP carries on, then both. GPU memory has no
+    other rail."""
     with SoftFabric() as fabric:
         merge_tcp(fabric)
         peers = [fabric.peer(role, "--size", "300000", faults="down=300,up=100" if role == "send" else "", ZTCP_TRANSPORT="")
@@ -215,8 +220,9 @@ def without_rdma():
 
 
 def host_without_rdma():
-    """Its config names the RDMA device that it lacks, and merges TCP with it: all goes over that. Where its TCP is a device of its own it
-    is not the merged one's, and both are told so."""
+    """A host's config names an RDMA device that it lacks, merged with TCP: all traffic goes over
+    TCP. Where its TCP is a separate device, the connection is refused with the reason at both ends.
+    """
     with SoftFabric() as fabric:
         merge_tcp(fabric)
         lacking = os.path.join(fabric.folder, "lacking.conf")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""The built plugin over the kernel's TCP: with a config and without one, asked for and not."""
+"""The built plugin over the kernel's TCP: with a config and without one, requested and not."""
 import os
 import subprocess
 import sys
@@ -34,22 +34,22 @@ def unconfigured():
 
 
 def unasked():
-    """A host that was meant to bypass the kernel is not slow in silence."""
+    """A host that was meant to bypass the kernel does not silently run slowly."""
     with Fabric(2, topology="mesh") as fabric:
         without_a_config(fabric)
-        check(fabric.start_perf("--op", "sendrecv").wait(60) != 0, "it ran all the same")
+        check(fabric.start_perf("--op", "sendrecv").wait(60) != 0, "it ran without its config")
         said(fabric, "no fabric config at", "ZTCP_TRANSPORT=sockets")
 
 
 def misspelt():
     with Fabric(2, topology="mesh") as fabric:
         perf = fabric.start_perf("--op", "sendrecv", env={**ASKED, "ZTCP_TRANSPORT": "socket"})
-        check(perf.wait(60) != 0, "it ran all the same")
+        check(perf.wait(60) != 0, "it ran with an unknown transport")
         said(fabric, "ZTCP_TRANSPORT=socket is none of sockets, ustack and verbs (did you mean sockets?)")
 
 
 def instead():
-    """Of a config with other NICs alone, what it says of connections holds."""
+    """The connection settings of a config hold also when none of its NICs is used."""
     with Fabric(2, topology="mesh", settings={"cluster_key": '"' + "5a" * 32 + '"'}) as fabric:
         rows_are_right(fabric.run_perf("--op", "sendrecv", *SWEEP, env=ASKED))
         said(fabric, "2 of the 2 NICs of", "lo: kernel sockets")
@@ -70,7 +70,7 @@ def configured():
 
 
 def several_devices():
-    """One interface, which NCCL is shown three times; the ranks are on different ones."""
+    """One interface, shown to NCCL as three devices; the ranks are on different ones."""
     with Fabric(3, topology="mesh") as fabric:
         first = free_port()
         write_config(fabric, "127.0.0.1/8", first, min(first + 7, 65535), "nccl_devices = 3\n")
@@ -91,7 +91,7 @@ def ports_taken():
 
 
 def ipv6():
-    """::1 is an address like any other, where a config names it."""
+    """A config may name ::1 as it may any other address."""
     has_loopback = subprocess.run(["ip", "-6", "-brief", "address", "show", "dev", "lo"], text=True, check=False,
                                   stdout=subprocess.PIPE).stdout
     if "::1/128" not in has_loopback:
@@ -105,7 +105,7 @@ def ipv6():
 
 
 def shared_memory():
-    """No interface of a kernel leads into a mesh, nor a NIC of the mesh out of it."""
+    """A kernel's interface has no route into a mesh, and a NIC of the mesh none out of it."""
     for sockets, said_why in (("send", r"no connection from 127.0.0.1 to 10.99.0.1:7471: the peer's NIC is shared memory"),
                               ("recv", r"no route from 10.99.0.2/24 to 127.0.0.1: it is shared memory between processes")):
         with Fabric(2, topology="mesh") as fabric:
@@ -117,7 +117,7 @@ def shared_memory():
 
 
 def many_ranks():
-    """64 of them share the CPUs of this machine, and one address."""
+    """64 ranks share the CPUs and one address of this machine."""
     with Fabric(2, topology="mesh") as fabric:
         without_a_config(fabric)
         fabric.ranks = 64

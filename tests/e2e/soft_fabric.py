@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""RDMA between processes: libibverbs.so.1 is one of software NICs (tests/support/verbs/soft_nic)."""
+"""RDMA between processes: libibverbs.so.1 has software NICs (tests/support/verbs/soft_nic)."""
 import glob
 import json
 import os
@@ -15,15 +15,15 @@ SOFT_NIC = os.environ["E2E_SOFT_NIC"]
 PAPER_GPU = os.environ["E2E_PAPER_GPU"]
 PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peer.py")
 EXIT_PLUGIN_ERROR = 7
-# Of one element some ranks send nothing; the largest sizes find no room in an immediate.
+# With one element some ranks send nothing; the largest sizes do not fit an immediate.
 SWEEP = ["--min", "4", "--max", "32M", "--factor", "9", "--iters", "2", "--warmup", "1", "--check"]
 SHORT = ["--min", "8", "--max", "4M", "--factor", "16", "--iters", "3", "--warmup", "1", "--check"]
-# The peer's own word tells of a death; half a second more for the NICs, the rest for a busy machine.
+# The peer's own notice reports a death; half a second is for the NICs, the rest for a busy machine.
 TOLD_BOUND_S = 5
 
 
 class SoftFabric(Fabric):
-    """No NIC of ztcp.conf, but RDMA devices that the library shows."""
+    """A fabric with RDMA devices of the library instead of the NICs of ztcp.conf."""
 
     def __init__(self, ranks=2):
         super().__init__(ranks, topology="mesh")
@@ -46,12 +46,12 @@ class SoftFabric(Fabric):
                           {"E2E_PLUGIN": PLUGIN, **self.environment(faults, **more)})
 
     def counted(self):
-        """Of all processes that ended by themselves, added up."""
+        """The sums over all processes that ended by themselves."""
         out = {}
         for path in glob.glob(os.path.join(self.folder, "counted.*.json")):
             with open(path, encoding="utf-8") as file:
                 for name, value in json.load(file).items():
-                    if name != "misuse":  # Which fails the test at its end.
+                    if name != "misuse":  # Misuse fails the test at its end.
                         out[name] = out.get(name, 0) + value
         check(out, "no process counted anything: was the library of software NICs loaded?")
         return out
@@ -73,7 +73,7 @@ def ends_with_error(process, bound_s):
     status = process.wait(60)
     took = time.monotonic() - started
     check(status == EXIT_PLUGIN_ERROR, f"{process.name} ended with {status}:\n{process.output()[-800:]}")
-    check(took <= bound_s, f"{process.name} heard of it after {took:.1f} s, not {bound_s}")
+    check(took <= bound_s, f"{process.name} got the error after {took:.1f} s, not {bound_s}")
     print(f"{process.name} ended after {took:.2f} s")
 
 
@@ -105,7 +105,7 @@ address = "127.0.0.1/8"
 
 
 def write_config(fabric, *nics, path=None):
-    """Returns the first of the ports of each."""
+    """Returns the first port of each NIC."""
     ports = []
     with open(path or fabric.config, "w", encoding="utf-8") as file:
         file.write("schema = 1\n")
@@ -120,8 +120,8 @@ def last_port(first):
 
 
 def refused_at_both_ends(fabric, device, carries="RDMA verbs"):
-    """The config has one host show `device`, of RDMA; the other is of the kernel's TCP alone. NCCL has each host send, so each is refused
-    by name, with what mends it, and long before any time is over."""
+    """The config has one host show `device`, of RDMA; the other host has kernel TCP only. Each host
+    connects, as NCCL has it do, and each is refused at once, with the reason and the remedy."""
     sockets = os.path.join(fabric.folder, "sockets.conf")
     write_config(fabric, SOCKET_NIC, path=sockets)
     started = time.monotonic()

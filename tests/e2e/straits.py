@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Processes that were given little: of stack, of descriptors, no standard streams. They do what others do."""
+"""Processes with little stack, few descriptors or no standard streams work as others do."""
 import json
 import os
 
@@ -11,7 +11,7 @@ from transfer import SWEEP, rows_are_right
 
 
 def carries(begins):
-    """ztcp_perf over kernel sockets, by a shell that `begins` so."""
+    """ztcp_perf over kernel sockets, started by a shell that runs `begins` first."""
     with Fabric(2, topology="mesh") as fabric:
         without_a_config(fabric)
         report = os.path.join(fabric.folder, "report.json")
@@ -31,7 +31,7 @@ def few_descriptors():
 
 
 def closed_streams():
-    """Their numbers are not those of the first sockets, which what is printed would go to."""
+    """The first sockets must not get the streams' numbers: printed text would go to them."""
     carries("exec <&- >&- 2>&-; exec ")
 
 

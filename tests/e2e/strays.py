@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Strangers on our ports while ranks are busy: nothing is lost and nobody dies."""
+"""Strangers on our ports while ranks are busy: no data is lost and no rank dies."""
 import os
 import re
 
@@ -24,8 +24,8 @@ def intrude(seed):
         told = re.search(r"connections (\d+) answers (\d+) frames (\d+)", intruder.output())
         connections, answers, frames = (int(n) for n in told.groups())
         check(connections > 20, f"only {connections} connections were made")
-        check(answers > 10, f"only {answers} strays were turned away")
-        check(frames > 1000, f"only {frames} frames were thrown")
+        check(answers > 10, f"only {answers} strays were rejected")
+        check(frames > 1000, f"only {frames} frames were sent")
         print(told.group(0))
 
 

@@ -22,7 +22,7 @@ def operations():
 
 
 def tags():
-    """Groups of receives; and each rank has a device of its own."""
+    """Groups of receives; each rank uses another device."""
     with SoftFabric(3) as fabric:
         for op in ("all_reduce", "all_to_all"):
             fabric.perf("--op", op, "--tags", "8", *SHORT, SOFT_NIC_DEVICES="3")
@@ -31,7 +31,7 @@ def tags():
 
 
 def queue_pairs():
-    """Large messages take them in turn, or are cut over all of them."""
+    """Large messages take the queue pairs in turn, or are split over all of them."""
     with SoftFabric() as fabric:
         for split in ("0", "1"):
             fabric.perf("--op", "all_reduce", *SWEEP, NCCL_IB_QPS_PER_CONNECTION="8", NCCL_IB_SPLIT_DATA_ON_QPS=split)
@@ -67,7 +67,7 @@ def receiver_killed():
 
 
 def killed_beside_its_child():
-    """A data loader that outlives its rank keeps nothing that would hide its death."""
+    """A data loader that outlives its rank keeps nothing that would hide the rank's death."""
     with SoftFabric() as fabric:
         receiver = fabric.peer("recv")
         sender = fabric.peer("fork-and-die")
@@ -76,13 +76,13 @@ def killed_beside_its_child():
         sender.send(signal.SIGKILL)
         try:
             ends_with_error(receiver, TOLD_BOUND_S)
-            os.kill(child, 0)  # It does live on.
+            os.kill(child, 0)  # It is still alive.
         finally:
             os.kill(child, signal.SIGKILL)
 
 
 def sender_exits():
-    """Without closing anything, with messages under way."""
+    """The sender exits without closing anything, with messages in flight."""
     with SoftFabric() as fabric:
         receiver = fabric.peer("recv")
         sender = fabric.peer("send", "--exit-after", "500")
@@ -99,7 +99,7 @@ def loopback():
 
 
 def reload():
-    """The library stays when NCCL unloads the plugin, and serves it again."""
+    """The library stays loaded when NCCL unloads the plugin, and is used again."""
     with SoftFabric() as fabric:
         peer = fabric.peer("reload", "--count", "20")
         check(peer.wait(60) == 0, f"the second load failed:\n{peer.output()}")
@@ -107,7 +107,8 @@ def reload():
 
 
 def statuses():
-    """Each error that a queue pair can end with: told by name here, and to the peer."""
+    """Each error that a queue pair can end with is named in this end's log and reported to the
+    peer."""
     for status, name in ((1, "LOC_LEN"), (4, "LOC_PROT"), (8, "LOC_ACCESS"), (9, "REM_INV_REQ"), (10, "REM_ACCESS"),
                          (11, "REM_OP"), (12, "RETRY_EXC"), (13, "RNR_RETRY_EXC"), (19, "FATAL"), (20, "RESP_TIMEOUT")):
         with SoftFabric() as fabric:
@@ -119,7 +120,7 @@ def statuses():
 
 
 def port_down():
-    """The device tells, and nothing is answered any more."""
+    """The device reports the port, and the peer does not answer any more."""
     with SoftFabric() as fabric:
         down, peer = streams(fabric, faults="down=500", NCCL_IB_TIMEOUT="14")
         ends_with_error(down, 30)
@@ -128,7 +129,7 @@ def port_down():
 
 
 def receivers_port_down():
-    """Who receives has nothing under way that could fail; its peer has, and tells it."""
+    """A receiver has nothing in flight that could fail; its peer has, and notifies it."""
     with SoftFabric() as fabric:
         down, peer = streams(fabric, faults="down=500", victim="recv", NCCL_IB_TIMEOUT="14")
         ends_with_error(peer, 30)
@@ -137,7 +138,7 @@ def receivers_port_down():
 
 
 def port_briefly_down():
-    """Shorter than queue pairs try again: the job goes on, and the log says what was."""
+    """Shorter than the queue pairs' retries: the job goes on, and the log reports the outage."""
     with SoftFabric() as fabric:
         fabric.perf("--op", "sendrecv", *SHORT, faults="down=20,up=300", NCCL_IB_TIMEOUT="16")
         said(fabric, r"WARN soft0: .*port 1", r"INFO soft0: .*port 1")
@@ -161,7 +162,8 @@ def registration_refused():
 
 
 def gpu_memory():
-    """By DMA-BUF, from its offset on, of descriptors that are closed at once; seen after the flush alone."""
+    """By DMA-BUF at an offset, with descriptors that are closed at once; visible only after the
+    flush."""
     for sender_gpu, receiver_gpu in ((True, True), (True, False), (False, True)):
         with SoftFabric() as fabric:
             for peer in gpu_streams(fabric, sender_gpu, receiver_gpu, receivers="hold"):
@@ -174,7 +176,8 @@ def gpu_memory():
 
 
 def gpu_memory_refused():
-    """Its driver knows DMA-BUFs and refuses one; or knows none, and the init line says so."""
+    """The driver supports DMA-BUF and refuses one; or does not support it, and the init line says
+    so."""
     with SoftFabric() as fabric:
         receiver, sender = gpu_streams(fabric, receiver_gpu=False, senders="refuse=22@5")
         ends_with_error(sender, 30)
@@ -189,7 +192,7 @@ def gpu_memory_refused():
 
 
 def configured():
-    """RDMA and TCP devices in one fabric, and a device that is gone: the others serve all the same."""
+    """RDMA and TCP devices in one fabric, and a device that is gone: the others still serve."""
     with SoftFabric() as fabric:
         write_config(fabric, VERBS_NIC.format(name="rail0", device="soft0", more=""), SOCKET_NIC, VERBS_NIC.format(name="rail1", device="soft7", more=""))
         for device in ("0", "1"):
@@ -202,7 +205,8 @@ def configured():
 
 
 def mismatched():
-    """NCCL pairs devices by their order: one of RDMA and one of TCP don't meet, and the line says so."""
+    """NCCL pairs devices by their order: an RDMA and a TCP device don't match, and the line says
+    so."""
     with SoftFabric() as fabric:
         write_config(fabric, VERBS_NIC.format(name="rail0", device="soft0", more=""), SOCKET_NIC)
         perf = fabric.start_perf("--op", "sendrecv", env=by_config(fabric))
@@ -211,17 +215,17 @@ def mismatched():
 
 
 def host_without_rdma():
-    """Of the kernel's TCP alone, beside one of RDMA alone."""
+    """A host with kernel TCP only, beside one with RDMA only."""
     with SoftFabric() as fabric:
         write_config(fabric, VERBS_NIC.format(name="rail0", device="soft0", more=""))
         refused_at_both_ends(fabric, "rail0")
 
 
 def no_device():
-    """The library is there, and shows none."""
+    """The library is there and lists no device."""
     with SoftFabric() as fabric:
         perf = fabric.start_perf("--op", "sendrecv", env=fabric.environment(SOFT_NIC_DEVICES="0"))
-        check(perf.wait(60) != 0, "it ran all the same")
+        check(perf.wait(60) != 0, "it ran without a device")
         said(fabric, r"this host has no RDMA device \(ibv_devices lists none\)")
 
 
