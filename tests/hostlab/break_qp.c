@@ -2,8 +2,8 @@
 // Copyright the ztcp authors
 //
 // Breaks queue pairs of a running process, as a NIC does that gives one up: through the process's
-// own descriptor of the device, by the kernel's verbs, each is told to take the state ERR. The
-// process does not learn of it but by what its queue pairs then tell.
+// own descriptor of the device, with kernel verbs, it moves each to the state ERR. The process
+// learns of it only through the events and completions of its queue pairs.
 //
 // usage: break_qp PID uverbs0     prints how many it broke
 #include <dirent.h>
@@ -21,7 +21,7 @@
 
 enum { kStateMask = 1, kStateErr = 6, kMostHandles = 4096 };
 
-// Of what the process has open; -1: it has not that device.
+// The process's descriptor of the device; -1: it has none.
 static int uverbs_of(pid_t pid, const char* device) {
   char folder[64], path[512], target[512], wanted[64];
   snprintf(folder, sizeof folder, "/proc/%d/fd", pid);

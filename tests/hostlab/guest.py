@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""What scenarios do with a machine: its state in words, and jobs of ranks over the plugin."""
+"""Functions for scenarios: a machine's state as text, set-up, and jobs of ranks over the plugin."""
 import difflib
 import json
 import os
@@ -19,8 +19,8 @@ JOB_LIMIT_S = 400
 ENDS_WITHIN_S = 120  # A CPU is emulated: the transports' own limits are 10 to 40 s.
 SAID_WITHIN_S = 90
 
-# All that set-up may touch and undo has to bring back. One item a line, so that two states compare.
-# IPv6 first asks around whether anybody has an address.
+# All state that set-up may change and undo must restore. One item a line, so that two states
+# compare. IPv6 must first finish its duplicate address detection.
 _STATE = r"""
 while ip -6 address show tentative | grep -q .; do sleep 0.2; done
 for nic in /sys/bus/pci/devices/*; do
@@ -43,7 +43,7 @@ find /etc /boot /usr/local /var/lib -xdev \( $keep \) -prune -o -printf 'entry %
 find /etc /boot /usr/local /var/lib -xdev \( $keep \) -prune -o -type f -print0 | xargs -0 md5sum |
   sed 's/^/content /'
 """
-# What `ethtool -c -g -l -k` would show, which the machines lack: rings, say, by their ioctl's number.
+# The output of `ethtool -c -g -l -k`, which the machines lack: rings, for example, by ioctl number.
 _STATE += r"""perl -e '
   socket(my $socket, 2, 2, 0) or die;
   for my $nic (grep { $_ ne "lo" } map { s|.*/||r } glob "/sys/class/net/*") {
@@ -58,7 +58,7 @@ _STATE += r"""perl -e '
 
 
 def kernel_module(lab, machine, name):
-    """The folder of a module that Debian leaves out, for the kernel of the base image; built once."""
+    """The folder of a module that Debian leaves out, for the base image's kernel; built once."""
     release = machine.run("uname -r").output.strip()
     version = machine.run(f"dpkg-query -W -f '${{Version}}' linux-image-{release}").output.strip()
     folder = os.path.join(lab.cache, f"{name}-{version}")
@@ -95,7 +95,7 @@ def expect(text, output, where):
 
 
 def on_all(machines, command, limit_s=SETUP_LIMIT_S, **options):
-    """The same command on all machines at once; all end with status 0."""
+    """Runs the command on all machines at once; all must end with status 0."""
     return finish([machine.start(command, **options) for machine in machines], limit_s)
 
 
@@ -104,8 +104,8 @@ def finish(jobs, limit_s=JOB_LIMIT_S):
 
 
 def set_up(machines, options="--spare 0", command=SET_UP):
-    """Every data NIC, 1 GiB of pages for each, jobs by the ordinary user `job`."""
-    # A page of 1 GiB is to be had where nothing lies that can't be moved: caches are not at issue.
+    """Takes every data NIC, with 1 GiB of pages for each, for jobs of the ordinary user `job`."""
+    # A 1 GiB page needs memory without unmovable data; caches need not stand in its way.
     on_all(machines, "sync; echo 3 > /proc/sys/vm/drop_caches")
     jobs = on_all(machines, f"{command} {options}")
     for job in jobs:
@@ -114,7 +114,7 @@ def set_up(machines, options="--spare 0", command=SET_UP):
 
 
 def answer(job, mode, result="setup successfully"):
-    """What a command with --json said: JSON and nothing else, and that all is well."""
+    """The output of a command with --json: must be JSON only and report success."""
     try:
         said = json.loads(job.output)
         good = (said["mode"] == mode and said["exit_code"] == 0 and said["stopped"] is False and
@@ -128,7 +128,7 @@ def answer(job, mode, result="setup successfully"):
 
 
 def check(machines, user="job"):
-    """--check finds no fault. (One emulated CPU is less than pollers want: a warning.)"""
+    """--check must find no fault. (One emulated CPU is less than pollers want: a warning.)"""
     jobs = [machine.start(f"{ZTCP_SETUP} --check", user) for machine in machines]
     for job in jobs:
         if job.wait().status not in (0, 1):
@@ -140,8 +140,8 @@ def undo(machines):
 
 
 def start_ranks(machines, arguments, user="job", nic=0, prefix="", port=29500):
-    """One rank on each machine, over NIC `nic` of the config; they meet on the control rail. The end of
-    `prefix` is a program that runs the rank."""
+    """Starts a rank on each machine, over NIC `nic` of the config; they meet on the control rail.
+    `prefix` may end with a program that runs the rank."""
     return [machine.start(f"ZTCP_LOCAL_RANK={nic}; export ZTCP_LOCAL_RANK; {prefix} ztcp_perf --plugin {PLUGIN} --ranks {len(machines)} --rank {rank} "
                           f"--rendezvous {machines[0].address(0)}:{port} --connect-timeout 200 "
                           f"--stall-timeout 200 --log info {arguments}", user)
@@ -149,7 +149,7 @@ def start_ranks(machines, arguments, user="job", nic=0, prefix="", port=29500):
 
 
 def expect_refused(machine, reason):
-    """A job of two ranks on one machine doesn't run, and says why."""
+    """A job of two ranks on one machine must fail with `reason`."""
     job = machine.run(f"ztcp_perf --plugin {PLUGIN} --ranks 2 --log info --op ping --iters 1", "job",
                       status=None)
     if job.status == 0:
@@ -158,13 +158,13 @@ def expect_refused(machine, reason):
 
 
 def expect_verified(jobs):
-    """All ranks end well and say that they have verified every element."""
+    """All ranks must succeed and report that they have verified every element."""
     finish(jobs)
     expect("Out of bounds values : 0 OK", jobs[0].output, jobs[0])
 
 
 def all_reduce(machines, size="--min 8 --max 256K --factor 8", pmd="net_virtio", **options):
-    """8 B to 256 KiB over a NIC that DPDK drives by `pmd`."""
+    """8 B to 256 KiB over a NIC with DPDK driver `pmd`."""
     jobs = start_ranks(machines, f"--op all_reduce {size} --iters 2 --warmup 1 --check", **options)
     expect_verified(jobs)
     for job in jobs:
@@ -172,7 +172,7 @@ def all_reduce(machines, size="--min 8 --max 256K --factor 8", pmd="net_virtio",
 
 
 def start_transfer(lab, machines, rail=1, iterations=200, **options):
-    """A job that goes on for a while; comes back when its data is on the wire."""
+    """Starts a long job; returns when its data is on the wire."""
     jobs = start_ranks(machines, "--op all_reduce --min 256K --max 256K --warmup 1 "
                        f"--iters {iterations} --check", **options)
     target = lab.wire(rail).forwarded + 1000
@@ -185,7 +185,7 @@ def start_transfer(lab, machines, rail=1, iterations=200, **options):
 
 
 def install_break_qp(lab, machines):
-    """What breaks queue pairs of a process, in every machine."""
+    """Installs break_qp in every machine."""
     folder = lab.path("break_qp")
     os.mkdir(folder)
     source = os.path.join(os.path.dirname(__file__), "break_qp.c")
@@ -196,14 +196,14 @@ def install_break_qp(lab, machines):
 
 
 def break_queue_pairs(lab, machine, device):
-    """Those that the rank on this machine has of a device: "rxe0"."""
+    """Breaks the queue pairs of this machine's rank on a device such as "rxe0"."""
     job = machine.run("for one in /sys/class/infiniband_verbs/uverbs*; do if [ $(cat $one/ibdev) = "
                       f"{device} ]; then /usr/local/lib/break_qp $(pgrep -o -x -u job ztcp_perf) ${{one##*/}}; fi; done")
     lab.say(f"{job.output.strip()} queue pairs of {device} are broken")
 
 
 def expect_end(job, text):
-    """It ends by itself, not well, and says why."""
+    """The job must end by itself, with an error that contains `text`."""
     job.wait(ENDS_WITHIN_S)
     if job.status == 0:
         raise Failure(f"{job} ended well:\n{job.output}")
@@ -211,7 +211,7 @@ def expect_end(job, text):
 
 
 def wait_for_frames(lab, jobs, rail, count=100):
-    """The job goes on over that rail."""
+    """Waits until the job's frames go over that rail."""
     wire = lab.wire(rail)
     target = wire.forwarded + count
     end = time.monotonic() + SAID_WITHIN_S
@@ -222,7 +222,8 @@ def wait_for_frames(lab, jobs, rail, count=100):
 
 
 def pull_and_put_back(lab, machines, jobs, number, rail, device, other, for_s=0):
-    """One of a merged device's rails loses its link, for so long at least, and has it back; the other carries the job meanwhile."""
+    """Takes a rail of a merged device down for at least `for_s` seconds and up again; the other
+    carries the job meanwhile."""
     lab.say(f"machine {number} loses rail {rail}")
     machines[number].carrier(rail, up=False)
     jobs[number].wait_for(f"the rail over {device} has failed", SAID_WITHIN_S)

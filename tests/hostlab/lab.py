@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""What a scenario is given: machines, the wires between them, and a folder for all they leave."""
+"""The environment of a scenario: machines, the wires between them, and a folder for their output.
+"""
 import hashlib
 import os
 import subprocess
@@ -15,7 +16,8 @@ from wire import Wire
 class Lab:
     def __init__(self, folder, cache, stage):
         self._folder = folder
-        self._stage = stage  # What the packages hold, by packaging/stage; None while the image is made.
+        # Files of the packages, by packaging/stage; None while the image is made.
+        self._stage = stage
         self.cache = cache
         self._started = time.monotonic()
         self._wires = {}
@@ -38,10 +40,10 @@ class Lab:
             self._queue_rails = QueueRails()
         return self._queue_rails
 
-    # --- What is shown ----------------------------------------------------------------------------
+    # --- Output -----------------------------------------------------------------------------------
 
     def say(self, text):
-        """A step of a scenario, for people who wait."""
+        """Prints a step of a scenario, for people who watch."""
         print(f"    {time.monotonic() - self._started:6.1f} s  {text}", flush=True)
         self.note(f"=== {text}")
 
@@ -52,7 +54,7 @@ class Lab:
     # --- Machines ---------------------------------------------------------------------------------
 
     def boot(self, count=1, nics=("virtio",), memory_mib=6144, cpus=1, iommu=True, spare_ports=0):
-        """`count` machines out of the box: named, rails addressed by systemd-networkd, ztcp unpacked."""
+        """`count` new machines: named, rails addressed by systemd-networkd, ztcp unpacked."""
         self.say(f"boot {count} x {memory_mib} MiB, {' '.join(nics)}, "
                  f"{'vIOMMU' if iommu else 'no IOMMU'}")
         new = [Machine(self, len(self._machines) + i, nics, memory_mib, cpus, iommu, spare_ports)
@@ -70,8 +72,8 @@ class Lab:
         return new
 
     def _start_afresh(self, machine, failure):
-        """Emulated hardware sometimes stops before anything of ztcp ran on it: seen were machines that
-        answered nothing any more once systemd-networkd had been restarted. What it was at is kept."""
+        """Emulated hardware sometimes stops before ztcp has run on it: some machines did not answer
+        any more after a restart of systemd-networkd. Their state is kept in the log."""
         self.say(f"{machine.name} stopped before ztcp was on it, and starts afresh: {failure}")
         self.note(machine.processor_state())
         machine.power_cut()
@@ -94,7 +96,8 @@ class Lab:
             machine.copy_tree(self._stage)
 
     def build_base_image(self):
-        """The disk, and one boot of it: what every first boot does is done once, by the base itself."""
+        """Makes the disk and boots it once, so that the work of a first boot is in the base image.
+        """
         self.say("base image: Debian 12 from the mirror (a few minutes, once)")
         with open(self.path("build-image.out"), "wb") as output:
             subprocess.run([os.path.join(os.path.dirname(__file__), "build-image"),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""One virtual machine: a qemu process, its disk, its serial line, its monitor and a way to log in.
+"""One virtual machine: a qemu process, its disk, its serial line, its monitor and ssh logins.
 
-The CPU is emulated (no KVM is asked for), so time limits here are generous and no time measured in
-a machine says anything about speed.
+The CPU is emulated (KVM is not used), so time limits here are generous, and a time measured in a
+machine says nothing about speed.
 """
 import json
 import os
@@ -20,11 +20,11 @@ READY = "LAB-READY"
 
 
 class Failure(Exception):
-    """What a scenario found wrong."""
+    """A fault that a scenario found."""
 
 
 class Job:
-    """A command that runs in a machine. Its output, both streams, grows in a file of its own."""
+    """A command that runs in a machine. Its output, both streams, goes to its own file."""
 
     def __init__(self, machine, user, command, path):
         self.machine, self.command, self.path = machine, command, path
@@ -53,7 +53,7 @@ class Job:
         return self
 
     def wait_for(self, text, limit_s=COMMAND_LIMIT_S):
-        """Until the output holds `text`."""
+        """Waits until the output contains `text`."""
         end = time.monotonic() + limit_s
         while text not in self.output:
             if self.status is not None:
@@ -77,10 +77,10 @@ def queues_of(model):
 
 
 class Machine:
-    """Made by Lab.boot(). `nics` are the models of its data NICs, on rails 1, 2 and so on; "virtio*4" has 4 queues, on
-    a rail of such NICs alone, without a wire. Every machine
-    has two more NICs, both with a default route: management (what login() uses) and, on rail 0,
-    control, where the ranks of a job find each other."""
+    """Made by Lab.boot(). `nics` are the models of its data NICs, on rails 1, 2 and so on;
+    "virtio*4" has 4 queues and needs a rail of such NICs, which has no wire. Every machine has two
+    more NICs, both with a default route: management (used by login()) and, on rail 0, control,
+    where the ranks of a job find each other."""
 
     def __init__(self, lab, number, nics, memory_mib, cpus, iommu, spare_ports):
         self.lab, self.number, self.name = lab, number, f"host{number}"
@@ -97,7 +97,7 @@ class Machine:
         self.renew_disk()
 
     def renew_disk(self):
-        """As the base image is."""
+        """Resets the disk to the base image."""
         subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", self.lab.base_image, "-F", "raw",
                         self.disk], check=True)
 
@@ -121,14 +121,14 @@ class Machine:
             time.sleep(0.2)
 
     def power_cut(self):
-        """The plug is pulled: what the guest had not flushed to its disk is gone."""
+        """Cuts the power: data that the guest had not flushed to its disk is lost."""
         if self._qemu is not None:
             self._qemu.send_signal(signal.SIGKILL)
             self._qemu.wait()
             self._qemu = None
 
     def power_off(self):
-        """An orderly shutdown."""
+        """Shuts the machine down in order."""
         self.shut_down("systemctl poweroff")
 
     def reboot(self):
@@ -173,7 +173,7 @@ class Machine:
         return command
 
     def rails(self):
-        """All of them, those where a NIC may be plugged later included."""
+        """All rails, also those where a NIC may be plugged later."""
         return range(len(self.nics) + self.spare_ports + 1)
 
     def _netdev(self, rail):
@@ -200,17 +200,17 @@ class Machine:
         return f"10.77.{rail}.{10 + self.number}"
 
     def pci(self, rail):
-        """Its root port is the bus of that number and one: bus 0 is the machine's own."""
+        """The root port of rail N is bus N + 1: bus 0 is the machine's own."""
         return f"0000:{rail + 1:02x}:00.0"
 
     def interface(self, rail):
-        """What the kernel calls its NIC, while it has it: virtio's."""
+        """The kernel's name for the rail's virtio NIC, while the kernel has it."""
         return self.run(f"ls /sys/bus/pci/devices/{self.pci(rail)}/virtio*/net").output.strip()
 
     # --- The monitor ------------------------------------------------------------------------------
 
     def monitor(self, command, **arguments):
-        """One QMP command. What a device tells later is not waited for."""
+        """Runs one QMP command. Later device events are not awaited."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(60)
             connection.connect(self._qmp_path())
@@ -227,15 +227,15 @@ class Machine:
             return answer["return"]
 
     def processor_state(self):
-        """Where its processor is, for whoever asks why it answers no more."""
+        """The processor's registers, to find out why a machine does not answer."""
         return self.monitor("human-monitor-command", **{"command-line": "info registers"})
 
     def _qmp_path(self):
         return self.lab.path(f"{self.name}.qmp")
 
     def plug(self, rail, model, mac=None):
-        """A NIC arrives while the machine runs, as an elastic NIC does from a cloud's console; with
-        a `mac` of its own it is another one than the rail's."""
+        """Adds a NIC while the machine runs, as a cloud's console adds an elastic NIC; with `mac`
+        it is a different NIC than the rail's."""
         self.monitor("netdev_add", **self._netdev(rail))
         self.monitor("device_add", **self._nic(rail, model) | ({"mac": mac} if mac else {}))
 
@@ -243,7 +243,7 @@ class Machine:
         self.monitor("device_del", id=f"nic{rail}")
 
     def wait_until_unplugged(self, rail):
-        """Until the guest has let go of it, and its port may take the next."""
+        """Waits until the guest has released it, so that its port can take the next."""
         end = time.monotonic() + COMMAND_LIMIT_S
         while any(device["name"] == f"nic{rail}"
                   for device in self.monitor("qom-list", path="/machine/peripheral")):
@@ -258,10 +258,10 @@ class Machine:
     # --- Commands inside --------------------------------------------------------------------------
 
     def login(self, user):
-        """The ssh command that logs in. Root's commands share one connection; users log in each time,
-        so that limits are those of a new session."""
+        """The ssh command that logs in. Root's commands share one connection; users log in each
+        time, so that their limits are those of a new session."""
         if self._ssh_port is None:
-            # Port 0 let the system choose; the monitor knows what it chose.
+            # Port 0 let the system choose; the monitor reports the choice.
             users = self.monitor("human-monitor-command", **{"command-line": "info usernet"})
             self._ssh_port = re.search(r"HOST_FORWARD\S*\s+\d+\s+\S+\s+(\d+)", users).group(1)
         shared = ["-o", "ControlMaster=auto", "-o", "ControlPersist=yes",
@@ -272,14 +272,14 @@ class Machine:
                 *(shared if user == "root" else []), "127.0.0.1"]
 
     def start(self, command, user="root"):
-        """A command that goes on while the scenario does other things."""
+        """Starts a command that runs beside the scenario."""
         self._jobs += 1
         path = self.lab.path(f"{self.name}-{self._jobs:02d}.out")
         self.lab.note(f"{self.name} {user}$ {command.strip().splitlines()[0]}  > {os.path.basename(path)}")
         return Job(self, user, command, path)
 
     def run(self, command, user="root", limit_s=COMMAND_LIMIT_S, status=0):
-        """A command and its output; Failure unless it ends with `status` (None: any)."""
+        """Runs a command and returns it; Failure unless it ends with `status` (None: any)."""
         job = self.start(command, user).wait(limit_s)
         self.lab.note(f"    ended with {job.status} after {time.monotonic() - job.started:.1f} s")
         return job if status is None else job.expect(status)
@@ -292,7 +292,7 @@ class Machine:
                  f"printf %s {shlex.quote(text)} >{shlex.quote(path)}")
 
     def copy_tree(self, folder, to="/"):
-        """Copies what is in a folder."""
+        """Copies the contents of a folder."""
         archive = subprocess.Popen(["tar", "-C", folder, "--owner=0", "--group=0", "-c", "."],
                                    stdout=subprocess.PIPE)
         subprocess.run(self.login("root") + [f"tar -x -C {to} --no-overwrite-dir && ldconfig && sync"],

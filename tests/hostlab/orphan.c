@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Preloaded into a rank: on SIGUSR1 it forks from a thread of its own, as a data loader does, and
-// the child lives on.
+// Preloaded into a rank: on SIGUSR1 it forks from its own thread, as a data loader does, and the
+// child lives on.
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,7 +13,8 @@ static void* wait_and_fork(void* signals) {
   sigwait(signals, &number);
   const pid_t child = fork();
   if (child == 0) {
-    for (int fd = 0; fd <= 2; ++fd) close(fd);  // Or the login that started the rank would wait.
+    // Open, they would make the login that started the rank wait.
+    for (int fd = 0; fd <= 2; ++fd) close(fd);
     for (;;) pause();
   }
   fprintf(stderr, "child %d\n", (int)child);

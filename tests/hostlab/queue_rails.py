@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Rails for NICs with several queues: multi-queue taps on bridges, in a network namespace of their own.
+"""Rails for NICs with several queues: multi-queue taps on bridges, in their own network namespace.
 
-qemu's `-netdev stream`, which wire.py speaks, has one queue. A tap has several, each a descriptor that qemu inherits.
-A process of this file makes them, so that the lab itself stays in the host's namespace, and needs root or user
-namespaces for it. The kernel sends a flow's frames to the queue that the machine last sent some of it from.
+qemu's `-netdev stream`, which wire.py speaks, has one queue. A tap has several, each a descriptor
+that qemu inherits. A process of this file makes them, so that the lab itself stays in the host's
+namespace; it needs root or user namespaces. The kernel sends a flow's frames to the queue from
+which the machine last sent frames of that flow.
 """
 import fcntl
 import os
@@ -34,7 +35,7 @@ class QueueRails:
         return fds
 
     def end(self):
-        self._socket.close()  # Which ends the keeper, and with it the namespace.
+        self._socket.close()  # Ends the keeper, and with it the namespace.
         self._keeper.wait()
 
 

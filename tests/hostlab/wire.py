@@ -2,8 +2,8 @@
 # Copyright the ztcp authors
 """A cable between machines: qemu's `-netdev stream` frames on a Unix socket, with seeded faults.
 
-One Wire per rail. Each machine's NIC connects to the socket; what one sends, all others get. Runs in
-a thread of the lab; `loss` and `largest` may be changed at any time.
+One Wire per rail. Each machine's NIC connects to the socket; a frame goes to all other machines.
+Runs in a thread of the lab; `loss` and `largest` may be changed at any time.
 """
 import os
 import random
@@ -12,7 +12,8 @@ import socket
 import struct
 import threading
 
-QUEUE_BYTES = 1 << 20  # What waits for a machine that doesn't read; more is dropped, as a switch does.
+# Frames for a machine that doesn't read; beyond it they are dropped, as by a switch.
+QUEUE_BYTES = 1 << 20
 
 
 class Port:
@@ -27,8 +28,8 @@ class Wire(threading.Thread):
     def __init__(self, path, seed):
         super().__init__(daemon=True, name=os.path.basename(path))
         self.path = path
-        self.loss = 0.0      # Of all frames, 0 to 1.
-        self.largest = None  # Longer frames vanish, as where the path's MTU is smaller.
+        self.loss = 0.0  # A share of all frames, 0 to 1.
+        self.largest = None  # Longer frames are dropped, as where the path's MTU is smaller.
         self.forwarded = self.lost = self.oversized = self.overflowed = 0
         self._random = random.Random(seed)
         self._selector = selectors.DefaultSelector()

@@ -1,4 +1,4 @@
-"""RDMA (soft RoCE) and userspace TCP in one config: a job over either at the same time; one loses its link and ends, the other goes on."""
+"""RDMA (soft RoCE) and userspace TCP in one config, a job over each: one job loses its link and ends, the other goes on."""
 from guest import CONFIG, all_reduce, expect, expect_end, on_all, set_up, start_transfer, undo, wait_for_frames
 from machine import Failure
 
@@ -6,7 +6,7 @@ LIMIT_S = 2400
 
 
 def run(lab):
-    """Rail 1 is taken from the kernel, rail 2 is RDMA's."""
+    """Rail 1 is taken from the kernel, rail 2 belongs to RDMA."""
     machines = lab.boot(2, nics=["virtio", "virtio"])
     set_up(machines, command="ztcp_setup --nics 1 --per-gpu 1G --user job")
     for machine in machines:

@@ -1,8 +1,8 @@
-"""Pages and NICs come back at boot: the kernel command line by GRUB, bindings by the systemd unit."""
+"""Pages and NICs are restored at boot: the kernel command line by GRUB, bindings by the systemd unit."""
 from guest import all_reduce, check, expect, expect_same, set_up, state, undo
 
 
-UNIT = "/etc/systemd/system/ztcp-setup.service"  # Where set-up writes one that no package brought.
+UNIT = "/etc/systemd/system/ztcp-setup.service"  # Where set-up writes one if no package brought it.
 
 
 def reboot(lab, machines):

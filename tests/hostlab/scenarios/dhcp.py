@@ -47,7 +47,7 @@ def configure(machine, network):
 
 
 def wait_for_lease(machine):
-    """Until networkd has it, which is more than an interface that has the address."""
+    """Waits until networkd has the lease, which takes longer than the address."""
     machine.run(f"until ip -4 address show data | grep -q {machine.address(1)}/24 && "
                 "index=$(cat /sys/class/net/data/ifindex) && cd /run/systemd/netif && "
                 f"grep -qx ADDRESS={machine.address(1)} leases/$index && "
@@ -64,7 +64,7 @@ def run(lab):
     before = [state(machine) for machine in machines]
 
     lab.say("set-up")
-    # With the lease came a default route: only by name is such a NIC taken.
+    # The lease brought a default route: set-up takes such a NIC only when it is named.
     set_up_client, = set_up([client], f"--spare 0 --take {client.pci(1)}")
     expect(f"{client.address(1)}/24 is leased by DHCP (systemd-networkd", set_up_client.output,
            set_up_client)

@@ -1,4 +1,4 @@
-"""One fabric of three drivers' NICs: our own TCP, RDMA (soft RoCE) and kernel sockets, a job over each, and over all at once; undo leaves the others alone."""
+"""NICs of three drivers in one config: userspace TCP, RDMA (soft RoCE) and kernel sockets, a job over each, and over all at once; undo leaves the others alone."""
 from guest import CONFIG, all_reduce, check, expect_same, expect_verified, set_up, start_ranks, state, undo
 from machine import Failure
 
@@ -38,6 +38,6 @@ def run(lab):
     lab.say("undo")
     undo(machines)
     for machine, was in zip(machines, before):
-        # What somebody has written into the config stays, beside where it was.
+        # An edited config is kept, beside its old place.
         machine.run(f"test -f {CONFIG}.edited && rm -r /usr/local/tfabric")
         expect_same(was, state(machine), f"{machine.name}: undo")

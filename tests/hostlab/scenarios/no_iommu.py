@@ -1,19 +1,19 @@
-"""A machine without an IOMMU: no-IOMMU mode by name, jobs with two capabilities and with neither alone."""
+"""A machine without an IOMMU: no-IOMMU mode when asked for by name, jobs with two capabilities and with neither alone."""
 from guest import SET_UP, all_reduce, expect, install_module, kernel_module, set_up, start_ranks, undo
 from machine import Failure
 
 LIMIT_S = 2400  # The module is built from 130 MB of Debian's kernel source.
 AS_JOB = ("ulimit -l unlimited; setpriv --reuid job --regid job --init-groups "
           "--bounding-set -all,{0} --inh-caps -all,{0} --ambient-caps -all,{0}")
-# What the kernel itself says: whether the page map tells where a page of the caller's lies, and
-# whether the NIC's node opens.
+# The kernel's own answers: whether the page map shows the address of a page of the caller's, and
+# whether the NIC's node can be opened.
 ASK_KERNEL = r"""bash -c '
 exec 3</proc/self/pagemap
 page=$((16#$(sed -n "s/-.*\[heap\]//p" /proc/$$/maps) / 4096))
 entry=$(dd bs=8 count=1 skip=$page <&3 2>/dev/null | od -An -tx8)
 (( 16#${entry// } & 0x7fffffffffffff )) && echo addresses told || echo addresses hidden
 (: <>$(echo /dev/vfio/noiommu-*)) 2>/dev/null && echo node opened || echo node refused'"""
-# Capabilities of a job, what the kernel says to it, and what ztcp finds missing.
+# Capabilities of a job, the kernel's answers, and the capabilities that ztcp finds missing.
 ATTEMPTS = [("-all", "addresses hidden\nnode refused", "missing: CAP_SYS_RAWIO, CAP_SYS_ADMIN"),
             ("+sys_rawio", "addresses hidden\nnode opened", "missing: CAP_SYS_ADMIN"),
             ("+sys_admin", "addresses told\nnode refused", "missing: CAP_SYS_RAWIO")]
@@ -26,7 +26,7 @@ def run(lab):
     for machine in machines:
         refused = machine.run(SET_UP + " --spare 0", status=None)
         if refused.status == 0:
-            raise Failure("set-up without an IOMMU succeeded although nobody asked for it by name")
+            raise Failure("set-up without an IOMMU succeeded without --no-iommu")
         expect("--no-iommu", refused.output, refused)
         install_module(machine, folder, "vfio")
     lab.say("set-up --no-iommu")

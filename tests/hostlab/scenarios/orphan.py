@@ -1,4 +1,4 @@
-"""A rank is killed whose forked child lives on: within 5 s its NIC is free, and the next job runs."""
+"""A rank is killed while its forked child lives on: within 5 s its NIC is free, and the next job runs."""
 import os
 import re
 import subprocess
@@ -6,10 +6,10 @@ import subprocess
 from guest import all_reduce, set_up, start_transfer
 from machine import Failure
 
-FREE_LIMIT_S = 5  # By the machine's own clock, of an emulated CPU.
+FREE_LIMIT_S = 5  # By the clock of the machine, whose CPU is emulated.
 
-# The group is busy while the rank lives, and for as long as anybody has a descriptor of it or of
-# the device. What the next job needs besides, its lock and its pages, it shows itself.
+# The group is busy while the rank lives, and while any process has a descriptor of it or of the
+# device. The next job shows by itself that its lock and its pages are free, too.
 KILL = r"""
 rank=$(pgrep -o ztcp_perf)
 group=/dev/vfio/$(basename $(readlink /sys/bus/pci/devices/{pci}/iommu_group))
@@ -23,7 +23,7 @@ echo free after $((($(date +%s%N) - killed) / 1000000)) ms
 
 
 def preload(lab, machines):
-    """The library that makes a rank fork, in every machine."""
+    """Installs the library that makes a rank fork in every machine."""
     folder = lab.path("orphan")
     os.mkdir(folder)
     source = os.path.join(os.path.dirname(os.path.dirname(__file__)), "orphan.c")
@@ -43,7 +43,7 @@ def run(lab):
     for machine, job in zip(machines, jobs):
         machine.run("kill -USR1 $(pgrep ztcp_perf)")
         children.append(re.search(r"child (\d+)", job.wait_for("child ").output).group(1))
-    lab.say("the first is killed; the other ends when it hears of that")
+    lab.say("the first is killed; the other ends when it is notified")
     output = machines[0].run(KILL.format(pci=machines[0].pci(1))).output
     lab.say(f"its NIC is {output.strip()}")
     if int(re.search(r"free after (\d+) ms", output).group(1)) > FREE_LIMIT_S * 1000:
@@ -52,4 +52,4 @@ def run(lab):
     lab.say("all-reduce")
     all_reduce(machines)
     for machine, child in zip(machines, children):
-        machine.run(f"kill -0 {child}")  # It does live on.
+        machine.run(f"kill -0 {child}")  # It is still alive.

@@ -1,4 +1,4 @@
-"""Not enough pages: set-up refuses what can't be had, a job says how many are missing; 2 MiB pages."""
+"""Not enough pages: set-up refuses more than the machine has, a job says how many are missing; 2 MiB pages."""
 from guest import ZTCP_SETUP, check, expect, expect_refused, expect_same, set_up, state, undo
 from machine import Failure
 

@@ -1,15 +1,15 @@
-"""ztcp_perf beside ib_write_lat and ib_write_bw over soft RoCE, in turn: ratios without a bar, on emulated CPUs that show no speed."""
+"""ztcp_perf beside ib_write_lat and ib_write_bw over soft RoCE, in turn: ratios without a limit, because emulated CPUs show no speed."""
 from guest import PLUGIN, finish, on_all, start_ranks
 from machine import Failure
 
 ROUNDS = 3
 LATENCY_BYTES = 8
 SIZES = (4096, 65536, 262144)
-GID_INDEX = 1  # Of the IPv4 address, RoCE v2.
+GID_INDEX = 1  # The IPv4 address's, RoCE v2.
 
 
 def row(output, size):
-    """The words of the line of a table that begins with the size."""
+    """The words of the table line that begins with the size."""
     for line in output.splitlines():
         words = line.split()
         if words and words[0] == str(size) and len(words) >= 4:
@@ -39,12 +39,14 @@ def run(lab):
     lab.say(f"{PLUGIN} beside perftest {version}")
     port = 29500
     for turn in range(ROUNDS):
-        theirs = float(perftest(machines, "ib_write_lat", LATENCY_BYTES, 500)[4])  # t_typical
-        ours = float(ztcp_perf(machines, asked, port, "--op ping --iters 500", LATENCY_BYTES)[5])  # p50
+        # Medians: ib_write_lat's t_typical, ztcp_perf's p50.
+        theirs = float(perftest(machines, "ib_write_lat", LATENCY_BYTES, 500)[4])
+        ours = float(ztcp_perf(machines, asked, port, "--op ping --iters 500", LATENCY_BYTES)[5])
         port += 10
         lab.say(f"round {turn}: half a round trip of {LATENCY_BYTES} B: {ours:.1f} us, ib_write_lat {theirs:.1f} us: {ours / theirs:.2f} times")
         for size in SIZES:
-            theirs = float(perftest(machines, "ib_write_bw -b", size, 200)[3])  # MB/s, of both directions
+            # MB/s, both directions.
+            theirs = float(perftest(machines, "ib_write_bw -b", size, 200)[3])
             time_us = float(ztcp_perf(machines, asked, port, "--op sendrecv --iters 100", size)[1])
             ours = 2 * size / time_us
             port += 10

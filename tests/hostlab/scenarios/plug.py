@@ -1,8 +1,8 @@
-"""A NIC arrives while the machine runs: --add takes it, and the members of a group use it in turn."""
+"""A NIC is plugged in while the machine runs: --add takes it, and the members of a group use it in turn."""
 from guest import TAKE_ALL, all_reduce, answer, check, on_all, set_up
 from machine import Failure
 
-MEMBERS = "job", "mate"  # Two users, of whom neither owns anything that both need.
+MEMBERS = "job", "mate"  # Neither of the two owns a thing that both need.
 
 
 def found_group(machine):

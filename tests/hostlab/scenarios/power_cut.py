@@ -1,8 +1,8 @@
-"""Power is cut while set-up or undo is at work: after the boot, undo or a second set-up mends it."""
+"""Power is cut during set-up or undo: after the boot, undo or a second set-up repairs the state."""
 from guest import SET_UP, check, expect_same, set_up, state, undo
 
 LIMIT_S = 5400
-# What is being done when the plug is pulled: both commands say so before they begin a step.
+# The step at which power is cut: both commands print it before they begin it.
 UNDO_MENDS = "the boot loader's menu", "unlimited locked memory", "hugetlbfs", "the config"
 AT_NIC = "(ztcp0) ..."
 

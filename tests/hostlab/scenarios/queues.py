@@ -1,4 +1,4 @@
-"""Several queues of a virtio NIC: 4 and auto, over a tap that chooses the queue of what arrives by itself."""
+"""Several queues of a virtio NIC: 4 and auto, over a tap that chooses the receive queue by itself."""
 from guest import CONFIG, SET_UP, all_reduce, check, expect, expect_same, set_up, state, undo
 
 LIMIT_S = 2400

@@ -1,4 +1,4 @@
-"""RDMA over two NICs as one (soft RoCE): a job goes on while one link is pulled, on either machine, or one NIC's queue pairs break, and uses it again."""
+"""RDMA over two NICs as one (soft RoCE): a job goes on while one link is down, on either machine, or one NIC's queue pairs break, and uses the NIC again."""
 from guest import SAID_WITHIN_S, all_reduce, break_queue_pairs, expect_verified, install_break_qp, on_all, pull_and_put_back, start_transfer
 from machine import Failure
 
@@ -7,7 +7,7 @@ SILENCE_S = 12  # user_timeout_ms is 8000.
 
 
 def write_config(machine):
-    # What is told of a rail that fails goes over the other's address, then.
+    # With two addresses, the failure of a rail is reported over the other rail's address.
     nics = "".join(f'\n[[nic]]\nname = "ztcp{i}"\ndriver = "verbs"\ndevice = "rxe{i}"\naddress = "{machine.address(i + 1)}/24"\nmerge = "both"\n'
                    for i in range(2))
     machine.write(CONFIG, f'schema = 1\nname = "rails"\n{nics}')
@@ -31,7 +31,7 @@ def run(lab):
 
     for number, rail in ((0, 2), (1, 1)):
         jobs = start_transfer(lab, machines, prefix=asked, iterations=1500 * (3 - rail), port=29600 + 10 * rail)
-        # Over the first the queue pairs were agreed upon: that connection does not outlive it.
+        # The queue pairs were negotiated over the first rail: that connection does not survive it.
         pull_and_put_back(lab, machines, jobs, number, rail, f"rxe{rail - 1} port 1", other=3 - rail, for_s=0 if rail == 2 else SILENCE_S)
         expect_verified(jobs)
 

@@ -1,4 +1,4 @@
-"""RDMA devices by set-up: soft RoCE is found and written, an ordinary user's job runs over it, --check names what is missing."""
+"""RDMA devices through set-up: soft RoCE is found and written, an ordinary user's job runs over it, --check names missing things."""
 from guest import CONFIG, ZTCP_SETUP, all_reduce, check, expect, expect_same, on_all, set_up, state, undo
 from machine import Failure
 

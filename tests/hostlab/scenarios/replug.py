@@ -1,4 +1,4 @@
-"""A taken NIC is plugged out and in: it is taken again with nothing typed, and others' NICs are not."""
+"""A taken NIC is plugged out and in: it is taken again automatically, and other NICs are not."""
 from guest import all_reduce, check, expect, set_up
 from machine import Failure
 
@@ -6,7 +6,7 @@ STRANGER = "52:54:00:77:01:ee"
 
 
 def unit(machine, rail):
-    """What udev's rule has systemd start."""
+    """The unit that udev's rule starts."""
     return f"ztcp-setup-nic@{machine.pci(rail)}.service"
 
 
@@ -15,7 +15,8 @@ def said(machine, rail):
 
 
 def plug(machine, rail, mac=None):
-    """Plugs the NIC, waits for one more end of the unit, whatever it is; what the unit said in all."""
+    """Plugs the NIC and waits for one more end of the unit, with any result; returns all its
+    output."""
     ends = f"journalctl -q -o cat -u {unit(machine, rail)} | grep -cE '^(Finished|Failed to start) '"
     before = int(machine.run(ends, status=None).output)
     machine.plug(rail, "virtio", mac)

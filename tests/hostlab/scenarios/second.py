@@ -1,4 +1,4 @@
-"""Others want a NIC that has an owner: they are told who has it, and the owner is not disturbed."""
+"""A second job wants a NIC that has an owner: its error names the owner, which is not disturbed."""
 from guest import CONFIG, expect, expect_verified, set_up, start_ranks, start_transfer
 from machine import Failure
 
@@ -6,7 +6,7 @@ ANOTHER_CONFIG = "/home/job/ztcp.conf"
 
 
 def ping_in_vain(machines, **options):
-    """A second job on the same NICs: what its first rank said."""
+    """Starts a second job on the same NICs; returns its first rank."""
     second = start_ranks(machines, "--op ping --iters 1", port=29501, **options)
     for job in second:
         if job.wait().status == 0:
@@ -16,7 +16,7 @@ def ping_in_vain(machines, **options):
 
 def run(lab):
     machines = lab.boot(2, nics=["virtio"], memory_mib=10240)
-    set_up(machines, "--spare 1G")  # Pages for both, so that it is the NIC that is missing.
+    set_up(machines, "--spare 1G")  # Pages for both jobs, so that only the NIC is missing.
     for machine in machines:
         machine.run("mkdir -p ~/run && sed 's|^run_dir *=.*|run_dir = \"/home/job/run\"|' "
                     f"{CONFIG} >{ANOTHER_CONFIG} && grep home/job/run {ANOTHER_CONFIG}", user="job")

@@ -1,4 +1,4 @@
-"""The shortest round: set-up, --check, a job between two machines, undo."""
+"""The shortest scenario: set-up, --check, a job between two machines, undo."""
 from guest import all_reduce, check, expect_same, set_up, state, undo
 
 

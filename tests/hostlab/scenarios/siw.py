@@ -1,4 +1,4 @@
-"""iWARP in software (siw): found by set-up, an ordinary user's job over it, with loss, a killed rank, joined to itself for flushes."""
+"""iWARP in software (siw): found by set-up, an ordinary user's job over it, with loss, a killed rank, and a device joined to itself for flushes."""
 from guest import (CONFIG, ENDS_WITHIN_S, ZTCP_SETUP, all_reduce, check, expect, expect_end, install_module, kernel_module, on_all,
                    set_up, start_ranks, start_transfer, undo)
 from machine import Failure
@@ -41,7 +41,7 @@ def run(lab):
     machines[1].run("pkill -KILL -u job -x ztcp_perf")
     expect_end(jobs[0], "is gone: it was killed, its machine failed")
 
-    lab.say("without what joins its queue pairs")
+    lab.say("without access to the connection manager")
     on_all(machines, "chmod 600 /dev/infiniband/rdma_cm")
     told = machines[0].run(f"{ZTCP_SETUP} --check", user="job", status=None)
     expect("may not open /dev/infiniband/rdma_cm", told.output, told)
@@ -52,7 +52,8 @@ def run(lab):
     on_all(machines, "chmod 666 /dev/infiniband/rdma_cm")
     all_reduce(machines, size="--min 8 --max 64K --factor 64", pmd="iWARP", port=29700)
 
-    # What nobody registers here: GPU memory. But that a device which hands it over can flush it is tried at start.
+    # GPU memory is not registered here. But a device that hands it over tries at start whether it
+    # can flush it.
     lab.say("two queue pairs of one device are joined")
     folder = kernel_module(lab, machines[0], "nvidia_peermem")
     for machine in machines:

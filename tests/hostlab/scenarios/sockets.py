@@ -8,7 +8,7 @@ SOCKETS = "ztcp_setup --transport sockets"
 def run(lab):
     machines = lab.boot(2, nics=["virtio"])
     before = [state(machine) for machine in machines]
-    # The control rail has a default route that is not the best, so that it would be used as well.
+    # The control rail's default route is not the best one, so set-up would use that rail, too.
     options = f"--keep {machines[0].pci(0)} --speed 10000"
     for job in on_all(machines, f"{SOCKETS} {options} --dry-run"):
         expect("no NIC is taken", job.output, job)

@@ -1,4 +1,4 @@
-"""RDMA (soft RoCE) and the kernel's TCP as one device: either carries the job while the other's link is pulled; a rank is killed."""
+"""RDMA (soft RoCE) and the kernel's TCP as one device: each carries the job while the other's link is down; a rank is killed."""
 from guest import all_reduce, expect_end, expect_verified, on_all, pull_and_put_back, start_transfer, wait_for_frames
 from machine import Failure
 
@@ -7,8 +7,8 @@ LIMIT_S = 2400
 
 
 def write_config(machine):
-    """Rail 1 is RDMA's, rail 2 is TCP's, each with an address of its own."""
-    # Neither tells a rate that means anything here: alike, so that each is given a share.
+    """Rail 1 belongs to RDMA, rail 2 to TCP, each with its own address."""
+    # Neither reports a usable rate: equal ones, so that each gets a share.
     both = 'merge = "both"\nspeed_mbps = 10000\n'
     machine.write(CONFIG, 'schema = 1\nname = "tcp-rail"\n'
                   f'\n[[nic]]\nname = "ztcp0"\ndriver = "verbs"\ndevice = "rxe0"\naddress = "{machine.address(1)}/24"\n{both}'

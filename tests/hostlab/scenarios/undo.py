@@ -2,13 +2,14 @@
 from guest import all_reduce, answer, check, expect_same, on_all, set_up, state
 from machine import Failure
 
-BY_HAND = 3  # The rail whose NIC no network manager knows: what it has, undo alone brings back.
+BY_HAND = 3  # The rail with a NIC that no network manager knows: only undo restores its settings.
 
 # Addresses, routes and rules on one NIC; smaller rings and no segmentation offload on another.
 LIVED_IN = r"""
 set -e
 rm /etc/systemd/network/20-rail{rail}.network
-mkdir -p /etc/systemd/networkd.conf.d  # Or networkd would remove the rules when it next sees a NIC come.
+# By default networkd removes the rules when it next sees a new NIC.
+mkdir -p /etc/systemd/networkd.conf.d
 printf '[Network]\nManageForeignRoutingPolicyRules=no\n' >/etc/systemd/networkd.conf.d/foreign.conf
 systemctl restart systemd-networkd
 nic=$(ls /sys/bus/pci/devices/{pci}/net)
