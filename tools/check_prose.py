@@ -35,7 +35,6 @@ BEHIND = {
     "tests/abi",
     "tests/chaos",
     "tests/fuzz",
-    "tests/interop",
     "tests/packages",
     "tests/unit/bench",
     "tests/unit/comms",

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Bytes of every amount, in large and small pieces, both ways, with each of the kernel's congestion
-// controls: every one compared. And how fast, for the reader: no test depends on it.
+// Transfers of every size, in large and small pieces, both ways, with each of the kernel's
+// congestion controls: every byte is compared. The printed rates are for the reader; no test
+// depends on them.
 #include <sstream>
 
 #include "tests/interop/tap_test.h"
@@ -65,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Links, BulkTap,
 
 class BulkControlTap : public TapTest {};
 
-TEST_F(BulkControlTap, EveryCongestionControlOfTheKernel) {
+TEST_F(BulkControlTap, TransfersWithEveryCongestionControlOfTheKernel) {
   std::istringstream available(setting("ipv4/tcp_available_congestion_control"));
   std::string names;
   for (std::string name; available >> name;) {
@@ -83,7 +84,7 @@ TEST_F(BulkControlTap, EveryCongestionControlOfTheKernel) {
   EXPECT_FALSE(names.empty());
 }
 
-// The tap hands over what a NIC with LRO would: packets of up to 64 KiB.
+// The tap delivers packets of up to 64 KiB, as a NIC with LRO would.
 TEST_F(BulkControlTap, TheKernelsSuperSegmentsArriveWhole) {
   open();
   make_apps(0, 8U << 20);

@@ -76,7 +76,7 @@ void Cable::send_due() {
   while (out_.next_arrival() <= real_now()) {
     const sim::Bytes bytes = out_.take();
     const TxFrame frame = as_frame(bytes);
-    // A full tap is one more loss.
+    // A full tap counts as one more loss.
     inner_->transmit({&frame, 1});
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A Link with a bad cable in front of it: the simulator's Wire, one each way, in real time. What
-// it loses, delays and doubles follows from the seed and the order of frames.
+// A Link with a bad cable in front of it: the simulator's Wire, one each way, in real time. Its
+// losses, delays and duplicates follow from the seed and the order of frames.
 //
 // Super-segments are cut here, so each frame on the cable is one packet; the tap behind it is
 // opened without offloads for the same reason.
@@ -23,7 +23,7 @@ TimePoint real_now();
 
 // A finished packet as a frame to send; a view of `bytes`.
 TxFrame as_frame(std::span<const std::byte> bytes);
-// Moves what has arrived at one link to another, as a hub would.
+// Moves frames that have arrived at one link to another, as a hub would.
 void forward(link::Link& from, link::Link& to);
 
 class Cable final : public link::Link {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A kernel that keeps its acknowledgements back, as it does where nobody answers what it received.
+// A kernel that delays its acknowledgements, as it does when its user does not reply to the data.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
@@ -11,11 +11,11 @@ namespace ztcp::interop {
 namespace {
 
 constexpr std::size_t kWrites = 20;
-constexpr std::size_t kBytes = 100;  // Of each.
+constexpr std::size_t kBytes = 100;  // Size of each write.
 
 class DelayTap : public TapTest {
  protected:
-  // How many of the writes were sent again for nothing: nothing is lost here.
+  // The number of writes that were retransmitted although no frame was lost.
   std::uint64_t needless_repeats(bool expecting) {
     open();
     make_apps(kWrites * kBytes, 0);
@@ -34,7 +34,7 @@ class DelayTap : public TapTest {
   }
 };
 
-TEST_F(DelayTap, IsNoLoss) {
+TEST_F(DelayTap, DelayedAcksAreNotTakenForLoss) {
   // A busy machine may be later still, now and then.
   EXPECT_LE(needless_repeats(/*expecting=*/true), kWrites / 4);
   start_over();

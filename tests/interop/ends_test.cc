@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // How connections end: FIN first from either side, half closed, both at once, reset by either, and
-// silence that is no end.
+// long silence, which does not end one.
 #include <cerrno>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -16,7 +16,7 @@ namespace {
 
 class EndsTap : public TapTest, public testing::WithParamInterface<bool> {
  protected:
-  // From either side: the one that opened was probed for its path, the other not.
+  // From either side: the one that opened has probed the path, the other has not.
   static Opener opener() { return GetParam() ? Opener::kUs : Opener::kKernel; }
   void open_and_connect(std::size_t our_bytes, std::size_t kernel_bytes,
                         const TapOptions& options = {}) {
@@ -47,7 +47,7 @@ TEST_P(EndsTap, TheKernelClosesFirstBehindItsData) {
   const KernelCounters counters;
   ours_->close();
   ASSERT_TRUE(run_until([this] { return is_ours_finished(); }));
-  // Its end went through LAST-ACK's other side and reset nothing.
+  // The kernel was in LAST-ACK, and reset nothing.
   EXPECT_EQ(counters["TcpOutRsts"], 0U);
 }
 
@@ -64,7 +64,7 @@ TEST_P(EndsTap, TheKernelsHalfCloseLeavesOurHalfOpen) {
   ASSERT_TRUE(run_until([this] { return kernel_->is_peer_closed() && is_ours_finished(); }));
 }
 
-// RFC 9293 section 3.6.1: nobody reads them here, and the kernel's user hears so.
+// RFC 9293 section 3.6.1: the bytes have no reader here, and the kernel's user gets the error.
 TEST_P(EndsTap, BytesBehindOurFinAreReset) {
   open_and_connect(10, 3U << 20);
   ASSERT_TRUE(run_until([this] { return ours_->is_all_acked() && kernel_->has_received_all(); }));
@@ -76,7 +76,7 @@ TEST_P(EndsTap, BytesBehindOurFinAreReset) {
   ASSERT_TRUE(run_until([this] { return is_ours_finished(); }));
 }
 
-TEST_P(EndsTap, OurHalfCloseHearsTheRest) {
+TEST_P(EndsTap, OurHalfCloseReceivesTheRest) {
   open_and_connect(50'000, 3U << 20);
   ours_->finish_when_acked();
   ASSERT_TRUE(run_until([this] { return kernel_->is_peer_closed() && kernel_->has_sent_all(); }));
@@ -90,7 +90,7 @@ TEST_P(EndsTap, OurHalfCloseHearsTheRest) {
 }
 
 TEST_P(EndsTap, BothCloseAtOnce) {
-  // A cable long enough for two FINs to meet on it, on a busy machine too.
+  // A cable long enough for two FINs to cross on it, on a busy machine too.
   const link::Impairment slow{.delay = 150ms};
   Cable& cable = open_cable({}, slow, slow);
   std::uint32_t our_fin_acks = 0;
@@ -112,7 +112,7 @@ TEST_P(EndsTap, BothCloseAtOnce) {
   ASSERT_TRUE(run_until([this] { return is_ours_finished(); }));
   ASSERT_TRUE(run_for(500ms));
   EXPECT_NE(kernels_fin, 0U);
-  EXPECT_EQ(our_fin_acks, kernels_fin);  // They did meet.
+  EXPECT_EQ(our_fin_acks, kernels_fin);  // They did cross.
   EXPECT_EQ(counters["TcpOutRsts"], 0U);
   EXPECT_EQ(stack().counters().tx_resets, 0U);
 }
@@ -142,7 +142,7 @@ TEST_P(EndsTap, TheKernelClosesWithoutHavingReadAll) {
   EXPECT_EQ(ours_->error()->code, Errc::kPeerClosed);
 }
 
-TEST_P(EndsTap, WeReset) {
+TEST_P(EndsTap, OurResetReachesTheKernel) {
   open_and_connect(1000, 1000);
   ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
   ours_->abort();
@@ -166,7 +166,7 @@ TEST_P(EndsTap, TheKernelsKeepaliveIsAnswered) {
   kernel_->set_option(IPPROTO_TCP, TCP_KEEPINTVL, 1);
   kernel_->set_option(IPPROTO_TCP, TCP_KEEPCNT, 1);
   kernel_->set_option(SOL_SOCKET, SO_KEEPALIVE, 1);
-  // Unanswered, the connection would end one second behind the first probe.
+  // Without answers the connection would end one second after the first probe.
   ASSERT_TRUE(run_for(2400ms));
   EXPECT_EQ(kernel_->error(), 0);
   EXPECT_GE(counters["TcpExtTCPKeepAlive"], 1U);
@@ -176,7 +176,7 @@ TEST_P(EndsTap, TheKernelsKeepaliveIsAnswered) {
 
 TEST_P(EndsTap, OurKeepaliveIsAnswered) {
   TapOptions options;
-  // The kernel answers the like twice a second at most (tcp_invalid_ratelimit).
+  // The kernel answers such probes twice a second at most (tcp_invalid_ratelimit).
   options.tcp.keepalive_idle = 600ms;
   options.tcp.keepalive_interval = 250ms;
   open_and_connect(10, 10, options);
@@ -187,10 +187,11 @@ TEST_P(EndsTap, OurKeepaliveIsAnswered) {
   finish();
 }
 
-// Our timestamps go half round in 36 minutes. A kernel that heard no newer one meanwhile takes all
-// that we say then for old duplicates, up to Linux 6.6 for 24 days.
-TEST_P(EndsTap, AnHourOfSilenceIsNoEnd) {
-  ASSERT_TRUE(set_setting("ipv4/tcp_invalid_ratelimit", "0"));  // Or it answers every 500 ms.
+// Our timestamps advance half their range in 36 minutes. A kernel that got none meanwhile takes all
+// our later segments for old duplicates, up to Linux 6.6 for 24 days.
+TEST_P(EndsTap, AnHourOfSilenceDoesNotEndTheConnection) {
+  // By default it answers every 500 ms.
+  ASSERT_TRUE(set_setting("ipv4/tcp_invalid_ratelimit", "0"));
   TapOptions options;
   options.tcp.keepalive_idle = 10min;
   open_and_connect(1000, 1000, options);

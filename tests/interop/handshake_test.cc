@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Who opens, what the two sides agree on, and what becomes of connections that nobody wants. The
-// kernel's own view (TCP_INFO) says whether an option was really on.
+// Opening from either side, the negotiated options, and connections that are refused. The kernel's
+// own view (TCP_INFO) says whether an option was really on.
 #include <cerrno>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -30,7 +30,7 @@ class HandshakeTap : public TapTest {
   }
 };
 
-TEST_F(HandshakeTap, WeOpen) {
+TEST_F(HandshakeTap, WeOpenTheConnection) {
   for (const std::uint16_t mtu_bytes : {std::uint16_t{1500}, std::uint16_t{9000}}) {
     open({.mtu_bytes = mtu_bytes});
     make_apps(200'000, 200'000);
@@ -42,7 +42,7 @@ TEST_F(HandshakeTap, WeOpen) {
   }
 }
 
-TEST_F(HandshakeTap, TheKernelOpens) {
+TEST_F(HandshakeTap, TheKernelOpensTheConnection) {
   for (const std::uint16_t mtu_bytes : {std::uint16_t{1500}, std::uint16_t{9000}}) {
     open({.mtu_bytes = mtu_bytes});
     make_apps(200'000, 200'000);
@@ -60,10 +60,10 @@ struct Without {
   const char* value;
 };
 
-// A kernel that was told to do without an option, or to want one that we don't have.
+// A kernel that was told to omit an option, or to ask for one that we don't have.
 class OptionTap : public HandshakeTap, public testing::WithParamInterface<Without> {};
 
-TEST_P(OptionTap, IsLeftOutAndBytesStayRight) {
+TEST_P(OptionTap, TransferIsRightWithoutTheOption) {
   for (const Opener opener : {Opener::kUs, Opener::kKernel}) {
     ASSERT_TRUE(set_setting(GetParam().setting, GetParam().value));
     open();
@@ -98,7 +98,7 @@ TEST_F(HandshakeTap, AClosedPortOfTheKernelRefusesAtOnce) {
   ours_->attach(**stream);
   ASSERT_TRUE(run_until([this] { return ours_->error().has_value(); }));
   EXPECT_EQ(ours_->error()->code, Errc::kRefused);
-  EXPECT_EQ(kernel["TcpOutRsts"], 1U);  // The first SYN did it.
+  EXPECT_EQ(kernel["TcpOutRsts"], 1U);  // The answer to the first SYN.
 }
 
 TEST_F(HandshakeTap, AClosedPortOfOursRefusesAtOnce) {
@@ -107,7 +107,7 @@ TEST_F(HandshakeTap, AClosedPortOfOursRefusesAtOnce) {
   ASSERT_EQ(kernel_->connect(kOurPort), "");
   ASSERT_TRUE(run_until([this] { return kernel_->error() != 0; }));
   EXPECT_EQ(kernel_->error(), ECONNREFUSED);
-  EXPECT_EQ(stack().counters().tx_resets, 1U);  // The first SYN's.
+  EXPECT_EQ(stack().counters().tx_resets, 1U);  // The answer to the first SYN.
 }
 
 TEST_F(HandshakeTap, AnUnansweredConnectEnds) {
@@ -147,8 +147,8 @@ TEST_F(HandshakeTap, LostHandshakeFramesAreSentAgain) {
   }
 }
 
-// Options that we never heard of change nothing.
-TEST_F(HandshakeTap, AFastOpenRequestIsPassedOver) {
+// Options that we don't know change nothing.
+TEST_F(HandshakeTap, AFastOpenRequestIsIgnored) {
   open();
   make_apps(3000, 3000);
   kernel_->set_fast_open();
@@ -157,7 +157,7 @@ TEST_F(HandshakeTap, AFastOpenRequestIsPassedOver) {
   finish();
 }
 
-TEST_F(HandshakeTap, MultipathIsPassedOver) {
+TEST_F(HandshakeTap, AMultipathRequestIsIgnored) {
   for (const Opener opener : {Opener::kUs, Opener::kKernel}) {
     open();
     make_apps(300'000, 300'000);
@@ -170,8 +170,8 @@ TEST_F(HandshakeTap, MultipathIsPassedOver) {
   }
 }
 
-// One side keeps the old connection in TIME-WAIT when the other opens it anew.
-TEST_F(HandshakeTap, TheSamePortsServeAgainAtOnce) {
+// One side keeps the old connection in TIME-WAIT when the other opens it again.
+TEST_F(HandshakeTap, TheSamePortsCanBeUsedAgainAtOnce) {
   TapOptions options;
   options.our_only_port = 40'000;
   options.tcp.time_wait = 60s;
@@ -198,7 +198,7 @@ TEST_F(HandshakeTap, TheSamePortsServeAgainAtOnce) {
   }
 }
 
-TEST_F(HandshakeTap, UrgentDataIsOrdinary) {
+TEST_F(HandshakeTap, UrgentDataIsDeliveredAsOrdinaryData) {
   open();
   make_apps(0, 5000);
   kernel_->end_urgently();

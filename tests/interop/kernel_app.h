@@ -2,8 +2,8 @@
 // Copyright the ztcp authors
 //
 // The user of one kernel TCP socket: the counterpart of sim::App on the other side of the tap.
-// Sends a block, compares what arrives with what must arrive, and never blocks: pump() does what
-// can be done now.
+// Sends a block, compares the received bytes with the expected block, and never blocks: pump() does
+// all that is possible now.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace ztcp::interop {
 
-// TCP_INFO, the part that is compared.
+// The part of TCP_INFO that tests compare.
 struct KernelTcpInfo {
   bool timestamps = false;
   bool sack = false;
@@ -43,13 +43,13 @@ class KernelApp {
   void set_local_port(std::uint16_t port) { local_port_ = port; }
   void set_protocol(int protocol) { protocol_ = protocol; }
   void set_fast_open() { fast_open_ = true; }
-  // Empty, or why not.
+  // Empty, or the reason of the failure.
   [[nodiscard]] std::string listen(Endpoint local);
   [[nodiscard]] std::string connect(Endpoint remote);
 
-  // --- While it does
+  // --- While the connection exists
   void set_reading(bool reading) { reading_ = reading; }
-  // At most this many bytes per recv() or send(), and that many of them per pump().
+  // At most this many bytes per recv() or send(), and that many calls per pump().
   void set_steps(std::size_t bytes, int per_pump) {
     step_bytes_ = bytes;
     steps_per_pump_ = per_pump;

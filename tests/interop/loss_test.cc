@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Bad cables between our TCP and the kernel's: each side's loss recovery meets the other's SACK
-// and D-SACK. Seeded; what the kernel counted says that recovery took place as it should.
+// Bad cables between our TCP and the kernel's: each side's loss recovery meets the other's SACK and
+// D-SACK. Seeded; the kernel's counters show that recovery took place as it should.
 #include <algorithm>
 
 #include "tests/interop/tap_test.h"
@@ -42,7 +42,7 @@ class LossTap : public TapTest, public testing::WithParamInterface<Case> {
 
 class ShortTap : public TapTest {};
 
-TEST_P(LossTap, WeSend) {
+TEST_P(LossTap, WeSendOverABadCable) {
   open_bad_cable(1);
   make_apps(kBytes, 0);
   const KernelCounters kernel;
@@ -59,7 +59,7 @@ TEST_P(LossTap, WeSend) {
   }
 }
 
-TEST_P(LossTap, TheKernelSends) {
+TEST_P(LossTap, TheKernelSendsOverABadCable) {
   open_bad_cable(2);
   make_apps(0, kBytes);
   const KernelCounters kernel;
@@ -76,7 +76,7 @@ TEST_P(LossTap, TheKernelSends) {
   }
 }
 
-TEST_P(LossTap, BothSend) {
+TEST_P(LossTap, BothSendOverABadCable) {
   open_bad_cable(3);
   make_apps(kBytes, kBytes);
   const KernelCounters kernel;
@@ -87,8 +87,8 @@ TEST_P(LossTap, BothSend) {
   finish();
 }
 
-// Handshakes and ends more than bytes: any of their frames may be the lost one.
-TEST_F(ShortTap, ManyShortConnections) {
+// More handshakes and ends than bytes: any of their frames may be lost.
+TEST_F(ShortTap, ManyShortConnectionsSurviveLoss) {
   const link::Impairment bad{.loss = 0.1, .duplicate = 0.05, .reorder = 0.05, .delay = 300us};
   open_cable({}, bad, bad);
   const sim::Bytes up = sim::pattern(5000, 1);
@@ -107,7 +107,7 @@ TEST_F(ShortTap, ManyShortConnections) {
     const auto stream = stack().connect(real_now(), to, *pair.ours);
     ASSERT_TRUE(stream);
     pair.ours->attach(**stream);
-    // Half of them end from our side, half from the kernel's.
+    // Our side ends half of them, the kernel the others.
     if (i % 2 == 0)
       pair.ours->close_when_peer_does();
     else

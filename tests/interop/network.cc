@@ -37,18 +37,18 @@ void fill(sockaddr& out, std::uint32_t address) {
   std::memcpy(&out, &in, sizeof(in));
 }
 
-// A new network takes these from the machine's, and tests measure what Linux does by itself.
+// A new network inherits these from the machine's, and tests need Linux's own defaults.
 struct Setting {
   const char* name;
   const char* value;
   bool needed = true;
 };
 constexpr Setting kSettings[] = {
-    // What one connection taught about a path must not decide how the next test's behaves.
+    // Path metrics that one connection learned must not decide how the next test's behaves.
     {"ipv4/tcp_no_metrics_save", "1"},
     {"ipv4/tcp_rmem", "4096 131072 6291456"},
     {"ipv4/tcp_wmem", "4096 16384 4194304"},
-    // A kernel without it, or that keeps it for root of the machine, goes on with what it has.
+    // A kernel without cubic, or that reserves it for root of the machine, keeps its own choice.
     {"ipv4/tcp_congestion_control", "cubic", false},
     {"ipv4/conf/all/arp_ignore", "0"},
     {"ipv4/conf/default/arp_ignore", "0"},
@@ -137,7 +137,7 @@ bool add_route(Ipv4Prefix destination, Ipv4Address gateway, std::uint16_t advert
   fill(route.rt_gateway, gateway.value);
   route.rt_flags = RTF_UP | RTF_GATEWAY;
   if (advertised_mtu_bytes != 0) {
-    // To the kernel this field has always meant the MSS it advertises.
+    // This field is in fact the MSS that the kernel advertises.
     route.rt_flags |= RTF_MTU;
     route.rt_mtu = advertised_mtu_bytes;
   }

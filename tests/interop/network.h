@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The kernel's side of these tests: a network of the test's own, its interfaces, its settings and
-// its statistics. Everything by ioctl and /proc, so nothing needs to be installed.
+// The kernel's side of these tests: the test's own network, its interfaces, settings and
+// statistics. Only ioctl and /proc, so that no package needs to be installed.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace ztcp::interop {
 
-// Moves the calling process, which has one thread, into an empty network of its own: nothing of
-// the machine's is touched, nothing of an earlier one (a socket that still repeats its FIN, a
-// setting) is left, and what it takes from the machine is set to Linux's own defaults. Empty, or
-// why that can't be.
+// Moves the calling process, which has one thread, into an empty network: nothing of the machine's
+// is changed, nothing of an earlier one (a socket that still repeats its FIN, a setting) is left,
+// and settings inherited from the machine become Linux's own defaults. Returns an empty string or
+// the reason of the failure.
 std::string enter_new_network();
 
 // "ipv4/tcp_sack" and the like, of the network the calling thread is in.
@@ -28,14 +28,14 @@ std::string setting(const std::string& name);
 [[nodiscard]] bool configure_interface(const std::string& name, Ipv4Prefix address);
 [[nodiscard]] bool set_interface_mac(const std::string& name, MacAddress mac);
 [[nodiscard]] bool set_interface_mtu(const std::string& name, std::uint16_t mtu_bytes);
-// The kernel's ARP entry for `neighbour`; nothing when it has none that counts.
+// The kernel's ARP entry for `neighbour`; nothing when it has no valid one.
 std::optional<MacAddress> known_mac(Ipv4Address neighbour);
-// `advertised_mtu_bytes` not 0: the kernel offers an MSS for this MTU, whatever the interface has.
+// `advertised_mtu_bytes` not 0: the kernel offers an MSS for this MTU instead of the interface's.
 [[nodiscard]] bool add_route(Ipv4Prefix destination, Ipv4Address gateway,
                              std::uint16_t advertised_mtu_bytes = 0);
 
-// What the kernel counted, by the names of nstat ("TcpExtTCPDSACKOldSent"), from this object's
-// construction on.
+// The kernel's counters since this object's construction, by the names of nstat
+// ("TcpExtTCPDSACKOldSent").
 class KernelCounters {
  public:
   KernelCounters() : start_(read()) {}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What lies between: neighbours, routers with smaller MTUs, black holes. And how the kernel answers
-// the path probe.
+// The path between the hosts: neighbours, routers with smaller MTUs, black holes; and the kernel's
+// answers to the path probe.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>
@@ -52,7 +52,7 @@ TEST_F(PathTap, TheKernelAnswersTheProbeWithADsack) {
     make_apps(0, 0);
     const KernelCounters counters;
     connect(Opener::kUs);
-    ASSERT_TRUE(run_for(400ms));  // Unanswered, it would be repeated behind 100 ms.
+    ASSERT_TRUE(run_for(400ms));  // Without an answer it would be repeated after 100 ms.
     EXPECT_EQ(count.probes, 1);
     EXPECT_EQ(count.answers, 1);
     EXPECT_EQ(counters["TcpExtTCPDSACKOldSent"], 1U);
@@ -73,7 +73,7 @@ TEST_F(PathTap, AKernelWithoutDsackAnswersToo) {
   finish();
 }
 
-TEST_F(PathTap, ABlackHoleIsNamed) {
+TEST_F(PathTap, ABlackHoleIsReportedAsPathMtu) {
   Cable& cable = open_cable({});
   cable.outgoing().set_path_mtu(1400);
   make_apps(0, 0);
@@ -83,8 +83,8 @@ TEST_F(PathTap, ABlackHoleIsNamed) {
   EXPECT_EQ(ours_->error()->code, Errc::kPathMtu);
 }
 
-// We - router - kernel, with less room behind the router. The router is the kernel, too, in a
-// network of its own.
+// We - router - kernel, with a smaller MTU behind the router. The router is the kernel, too, in
+// another network.
 class RouterTap : public TapTest, public testing::WithParamInterface<bool> {
  protected:
   static constexpr std::uint16_t kWide = 9000;
@@ -101,7 +101,7 @@ class RouterTap : public TapTest, public testing::WithParamInterface<bool> {
   }
   void build() {
     make_apps(3U << 20, 3U << 20);
-    // The far network is the fixture's; sockets and taps stay where they were made.
+    // The far network is the fixture's; sockets and taps stay in the network they were made in.
     far_ = far_tap("far0", kFarAddress);
     ASSERT_NE(far_, nullptr);
     ASSERT_TRUE(add_route(kOurAddress, kRouterAddress.address, kWide));
@@ -189,13 +189,13 @@ TEST_F(PathTap, EchoRequestsAreAnswered) {
   }
 }
 
-TEST_F(PathTap, TheKernelResolvesUsAndWeFollowItsNewMac) {
+TEST_F(PathTap, ArpResolvesUsAndWeFollowTheKernelsNewMac) {
   open();
   make_apps(2'000'000, 2'000'000);
   connect(Opener::kKernel);
   ASSERT_TRUE(run_until([this] { return ours_->received() > 100'000; }));
   EXPECT_EQ(known_mac(kOurAddress.address), kOurMac);
-  // What still goes to the old address is lost; asking again tells the new one.
+  // Frames to the old address are lost; the next ARP request finds the new one.
   ASSERT_TRUE(set_interface_mac(kInterface, MacAddress{{0x02, 0, 0, 0, 0, 0x99}}));
   ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
   finish();

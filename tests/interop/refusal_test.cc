@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Who refuses a dial of the kernel's: the peer's TCP, or a firewall for it.
+// Refusals of a kernel's connect: by the peer's TCP, or by a firewall in its place.
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>
 #include <poll.h>
@@ -17,7 +17,7 @@ namespace {
 
 class RefusalTap : public TapTest {
  protected:
-  // What a dial to us ends with.
+  // The error of a connect to us.
   Error dial() {
     sockets::Device device;
     device.interface = kInterface;
@@ -34,7 +34,7 @@ class RefusalTap : public TapTest {
     return sockets::connect_error(*fd, sys_errno);
   }
 
-  // RFC 792: with its IP header, and 8 bytes behind it.
+  // RFC 792: with the packet's IP header, and 8 bytes behind it.
   static void reject(const link::Fd& socket, const sim::Bytes& frame) {
     const auto quoted = std::span(frame).subspan(wire::kEthernetBytes, 28);
     sim::Bytes message(sizeof(icmphdr));
@@ -51,16 +51,16 @@ class RefusalTap : public TapTest {
   }
 };
 
-TEST_F(RefusalTap, ByThePeersTcp) {
+TEST_F(RefusalTap, ThePeersTcpRefusesWithAReset) {
   open();
   const Error error = dial();
   EXPECT_EQ(error.code, Errc::kRefused);
   EXPECT_EQ(error.sys_errno, ECONNREFUSED);
 }
 
-// As iptables' REJECT and nft's reject do by themselves: who sent it is told that there is no such
-// port, before the peer could say anything.
-TEST_F(RefusalTap, ByAFirewallIsNoWordOfThePeers) {
+// As iptables' REJECT and nft's reject do: the sender gets "port unreachable" before the peer can
+// answer.
+TEST_F(RefusalTap, AFirewallsRejectIsNotTakenForThePeersAnswer) {
   const link::Fd socket(::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP));
   ASSERT_TRUE(socket);
   ASSERT_TRUE(configure_interface("lo", {Ipv4Address{0x7f000001}, 8}));

@@ -11,7 +11,7 @@ namespace ztcp::interop {
 namespace {
 
 constexpr std::size_t kBurst = 32;
-// Both sides are looked at this often while there is nothing to do.
+// Pause between looks at both sides while they are idle.
 constexpr timespec kIdlePause{.tv_sec = 0, .tv_nsec = 50'000};
 
 }  // namespace

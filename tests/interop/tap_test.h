@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // The fixture of all these tests: our Stack on one end of a tap, the kernel on the other, both in
-// a network of the test's own and driven by its one thread. Real time, bounded.
+// the test's own network and driven by one thread. Real time, bounded.
 #pragma once
 
 #include <chrono>
@@ -31,13 +31,13 @@ inline constexpr MacAddress kOurMac{{0x02, 0, 0, 0, 0, 0x77}};
 inline constexpr Endpoint kKernelPort{kKernelAddress.address, 9000};
 inline constexpr Endpoint kOurPort{kOurAddress.address, 7471};
 
-// Ends what hangs; nothing that is well takes as long, on a busy machine either.
+// Ends a test that hangs; a good one needs less, on a busy machine too.
 inline constexpr Duration kPatience = 60s;
 
 struct TapOptions {
   std::uint16_t mtu_bytes = 1500;
   bool offloads = true;
-  std::uint16_t our_only_port = 0;  // Not 0: what we open, we open from here.
+  std::uint16_t our_only_port = 0;  // Not 0: our source port of all connections.
   tcp::TcpSettings tcp = {};
 };
 
@@ -48,8 +48,7 @@ class Host {
 
   // One turn of a poller. True when there was something to do.
   bool turn();
-  // Sleeps until a frame or a deadline comes, at most `limit`.
-  // For us `span` has passed at once; the kernel's time goes on as it does.
+  // Our clock jumps by `span`; the kernel's goes on as before.
   void skip(Duration span) { skipped_ += span; }
 
   tcp::Stack& stack() { return stack_; }
@@ -70,14 +69,14 @@ class TapTest : public testing::Test {
  protected:
   void SetUp() override;
   void TearDown() override;
-  // Another round in the same test.
+  // Begins another round in the same test.
   void start_over() {
     TearDown();
     SetUp();
   }
 
-  // The tap, the kernel's address on it, our stack; the second with a cable in between, which
-  // stays the fixture's.
+  // Opens the tap, the kernel's address on it and our stack; open_cable() puts a cable in between,
+  // which the fixture owns.
   void open(const TapOptions& options = {});
   Cable& open_cable(const TapOptions& options, const link::Impairment& outgoing = {},
                     const link::Impairment& incoming = {}, std::uint64_t seed = 1);
@@ -94,12 +93,12 @@ class TapTest : public testing::Test {
   // Ends both sides in order and waits until ours has nothing left.
   void finish();
 
-  // Turns until `done`; a failure naming the state when `limit` passes first or an app complains.
+  // Makes turns until `done`; fails with the state when `limit` passes first or an app complains.
   [[nodiscard]] testing::AssertionResult run_until(const std::function<bool()>& done,
                                                    Duration limit = kPatience);
-  // Whatever happens meanwhile.
+  // Makes turns for `span`.
   [[nodiscard]] testing::AssertionResult run_for(Duration span);
-  // The same counted in turns of both sides: on a busy machine a time may pass without one.
+  // Makes so many turns of both sides: on a busy machine a time may pass without one.
   [[nodiscard]] testing::AssertionResult run_turns(int count);
 
   std::unique_ptr<Host> host_;
@@ -107,7 +106,7 @@ class TapTest : public testing::Test {
   sim::Bytes kernel_data_;
   std::unique_ptr<sim::App> ours_;
   std::unique_ptr<KernelApp> kernel_;
-  // More to do in each turn.
+  // More work in each turn.
   std::vector<std::function<void()>> actors_;
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Windows that close, dribble and open again, updates that get lost, and a poller that is away.
-// Ours never closes: the user of a Stream takes every byte at once.
+// Windows that close, open by a few bytes and open again, updates that are lost, and a poller that
+// is away. Our window never closes: the user of a Stream takes every byte at once.
 #include <thread>
 
 #include "tests/interop/tap_test.h"
@@ -13,7 +13,7 @@ namespace {
 
 class WindowTap : public TapTest {
  protected:
-  // The kernel's user has stopped reading and its window is shut.
+  // Returns once the kernel's user has stopped reading and its window is shut.
   void fill_the_kernel() {
     kernel_->set_reading(false);
     std::uint64_t acked = 0;
@@ -34,15 +34,15 @@ TEST_F(WindowTap, AShutWindowOfTheKernelIsProbedUntilItOpens) {
   const KernelCounters counters;
   connect(Opener::kUs);
   fill_the_kernel();
-  // It shuts the window in time, or drops for want of memory what the window allowed, and shuts it
-  // over that.
+  // The kernel shuts the window in time, or drops bytes that the window allowed, for want of
+  // memory, and shuts it then.
   EXPECT_GE(counters["TcpExtTCPToZeroWindowAdv"] + counters["TcpExtTCPRcvQDrop"], 1U);
   const std::uint64_t bytes = stack().counters().tx_bytes;
   for (int probes = 0; probes < 3; ++probes) {
     const std::uint64_t sent = stack().counters().tx_segments;
     ASSERT_TRUE(run_until([&] { return stack().counters().tx_segments > sent; }));
   }
-  EXPECT_EQ(stack().counters().tx_bytes, bytes);  // Probes carry nothing.
+  EXPECT_EQ(stack().counters().tx_bytes, bytes);  // Probes carry no payload.
   kernel_->set_reading(true);
   ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
   finish();
@@ -62,7 +62,7 @@ TEST_F(WindowTap, ALostWindowUpdateIsFoundByProbing) {
   finish();
 }
 
-TEST_F(WindowTap, AKernelThatReadsInDribblesGetsEveryByte) {
+TEST_F(WindowTap, AKernelThatReadsInSmallStepsGetsEveryByte) {
   open();
   make_apps(300'000, 0);
   kernel_->set_receive_buffer(8 << 10);
@@ -72,21 +72,21 @@ TEST_F(WindowTap, AKernelThatReadsInDribblesGetsEveryByte) {
   finish();
 }
 
-TEST_F(WindowTap, BothWindowsBusyWhileOneIsShut) {
+TEST_F(WindowTap, ReceivingGoesOnWhileTheKernelsWindowIsShut) {
   open();
   make_apps(8U << 20, 8U << 20);
   kernel_->set_receive_buffer(64 << 10);
   connect(Opener::kKernel);
   kernel_->set_reading(false);
-  // What we receive does not wait for what we can't send.
+  // Receiving does not wait for the data that can't be sent.
   ASSERT_TRUE(run_until([this] { return ours_->has_received_all(); }));
   kernel_->set_reading(true);
   ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
   finish();
 }
 
-// The kernel fills our window and goes no further; what its tap's queue can't hold is lost and
-// sent again.
+// The kernel fills our window and goes no further; frames beyond its tap's queue are lost and sent
+// again.
 TEST_F(WindowTap, APollerThatWasAwayFindsAllItsBytes) {
   open();
   make_apps(4U << 20, 16U << 20);
