@@ -34,7 +34,6 @@ BEHIND = {
     "plugin",
     "tests/abi",
     "tests/chaos",
-    "tests/fuzz",
     "tests/packages",
     "tests/unit/bench",
     "tests/unit/comms",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Fuzz input as a stream of decisions. Runs out into zeros, so that every input is a valid script.
+// Fuzz input as a stream of decisions. It ends in zeros, so that every input is a valid script.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class ByteSource {
   std::span<const std::uint8_t> left_;
 };
 
-// assert() that stays in release builds.
+// An assert() that stays in release builds.
 inline void require(bool condition) {
   if (!condition) std::abort();
 }

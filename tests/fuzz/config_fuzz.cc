@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Any text is either refused with a place in it, or is a fabric that survives being written and
-// read again.
+// Any text is either refused, with the place of the fault, or makes a fabric that is the same after
+// it was written and read again.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -2,8 +2,9 @@
 // Copyright the ztcp authors
 //
 // One frame of arbitrary bytes, in arbitrary pieces: the parser's offsets stay inside it, and a
-// stack with a live connection survives it. The NIC is said to have checked the sums, so that they
-// stop nothing; a second pass lets the software check them. Read as part of a run it is the same.
+// stack with a live connection survives it. The NIC claims to have checked the checksums, so that
+// they stop no frame; a second pass lets the software check them. Parsed as part of a run the frame
+// gives the same result.
 #include <array>
 #include <cstdint>
 #include <span>
@@ -21,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t first = source.u16();
   const std::size_t second = source.u8();
   const auto whole = source.bytes(size);
-  // Exact allocations, so that a sanitizer sees one byte too many.
+  // Exact allocations, so that a sanitizer detects a read past the end.
   const auto head_view = whole.first(std::min(first, whole.size()));
   const auto rest = whole.subspan(head_view.size());
   const std::size_t cut = std::min(second, rest.size());
@@ -31,7 +32,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::vector<std::byte> tail(rest.begin() + static_cast<std::ptrdiff_t>(cut), rest.end());
   const std::array<std::span<const std::byte>, 2> more{middle, tail};
 
-  // The frame behind itself, but for one byte: what differs must be seen, or must not matter.
+  // The frame, a copy with one byte changed, the frame again: the run must notice each difference
+  // that matters.
   std::vector<std::byte> changed = head;
   if (!changed.empty()) changed[second % changed.size()] ^= std::byte{1};
   wire::HeaderRun run;

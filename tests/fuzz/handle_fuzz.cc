@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A handle that another network, another release, a damaged memory or a hostile peer has written.
-// Whatever it holds, connect() finds a peer or one printable line, what is decoded is encoded to
-// the same bytes, and nothing beyond the handle is read. The first byte chooses how much of it is
-// well formed.
+// A handle written by another network, another release, damaged memory or a hostile peer. For any
+// bytes connect() finds a peer or returns one printable line, a decoded handle is encoded to the
+// same bytes, and no byte beyond the handle is read. The first byte chooses how much of it is well
+// formed.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -60,12 +60,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::uint8_t shape = source.u8();
   std::array<std::byte, plugin::kHandleBytes> handle{};
   std::ranges::copy(source.bytes(handle.size()), handle.begin());
-  if ((shape & 1U) != 0) {  // Ours, of some version.
+  if ((shape & 1U) != 0) {  // Ours, of any version.
     handle[0] = handle[1] = std::byte{0};
     constexpr std::array kMagic{std::byte{'z'}, std::byte{'T'}, std::byte{0xc9}};
     std::ranges::copy(kMagic, handle.begin() + 2);
   }
-  if ((shape & 2U) != 0)  // Of this version, of some kind.
+  if ((shape & 2U) != 0)  // This version, any kind.
     handle[5] = static_cast<std::byte>(std::to_integer<unsigned>(handle[5]) % 16U |
                                        unsigned{plugin::kHandleVersion} << 4U);
   fuzz::check(handle);

@@ -251,7 +251,7 @@ void LiveStack::settle() {
   for (User& user : users_)
     if (Stream* stream = std::exchange(user.stream, nullptr)) stream->abort();
   turn();
-  // Everything half-open or waiting runs out: connect and user timeouts are the longest.
+  // Every half-open or waiting connection times out: connect and user timeouts are the longest.
   advance(std::chrono::seconds(60));
   require(stack_.unfinished() == 0);
   require(held_ == 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A stack with one established connection and one listening port, whose network is the fuzzer.
+// A stack with one established connection and one listening port; the fuzzer is its network.
 #pragma once
 
 #include <array>
@@ -25,11 +25,11 @@ class LiveStack {
 
   // A frame from outside. The stack may keep it; then its memory must outlive this object.
   void receive(RxFrame& frame);
-  // A segment of the established connection: numbers relative to what each side expects next.
+  // A segment of the established connection: numbers relative to the next ones each side expects.
   void receive_segment(wire::TcpFlags flags, std::int32_t seq_offset, std::int32_t ack_offset,
                        std::uint16_t window, std::span<const std::byte> options,
                        std::span<const std::byte> payload);
-  // What a router says about a segment of the established connection, or of one being opened.
+  // A router's ICMP message about a segment of the established connection, or of one being opened.
   void receive_icmp(std::uint8_t type, std::uint8_t code, std::uint16_t mtu_bytes,
                     std::int32_t seq_offset, std::size_t padding_bytes);
   void advance(Duration span);
@@ -38,11 +38,11 @@ class LiveStack {
   void close();
   void abort();
   void connect();
-  // All timers run out: then nothing is held and nothing is unfinished.
+  // Lets all timers expire: then nothing is held and nothing is unfinished.
   void settle();
 
  private:
-  // Checks what every user of a stream relies on.
+  // Checks the promises that every user of a stream relies on.
   class User final : public StreamEvents, public tcp::StreamAcceptor {
    public:
     StreamEvents* on_accept(TimePoint, Stream& stream, Endpoint) override;

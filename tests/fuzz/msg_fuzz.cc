@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A peer of msg/ that says anything: raw bytes, or well-formed records at the wrong time. The first
-// byte chooses which half is under test. Whatever comes, a receiver keeps within its allowance and
-// its buffers, and each message is done at most once and only for its own size.
+// A peer of msg/ that sends anything: raw bytes, or well-formed records at the wrong time. The
+// first byte chooses which half is under test. For any input a receiver keeps within its allowance
+// and its buffers, and each message completes at most once and with its own size.
 #include <array>
 #include <deque>
 #include <memory>
@@ -40,7 +40,7 @@ struct SinkStream final : Stream {
     for (const Fragment& f : referenced) written += f.size_bytes;
     return true;
   }
-  void finish() override { require(false); }  // Sessions close.
+  void finish() override { require(false); }  // Sessions call close() instead.
   void close() override { leave(); }
   void abort() override { leave(); }
   void leave() {
@@ -78,7 +78,7 @@ struct Owner final : SendOwner, RecvOwner {
   bool is_over = false;
 };
 
-// One of the peer's utterances to `events`, in one piece.
+// Sends one item of the peer's to `events`, in one piece.
 class Peer {
  public:
   explicit Peer(ByteSource& source) : source_(source) {}
@@ -93,7 +93,7 @@ class Peer {
         break;
       }
       case 1:
-      case 2: {  // What a chunk may be, and a little more.
+      case 2: {  // Fields of valid chunks, and slightly beyond.
         Chunk chunk;
         chunk.eager = source_.u8() % 2 == 0;
         chunk.message = source_.u8() % 40;
@@ -102,7 +102,7 @@ class Peer {
         chunk.total = source_.u16();
         chunk.offset = std::uint64_t{source_.u8() % 4U} * 4096;
         chunk.size_bytes = source_.u16();
-        if (source_.u8() % 4 != 0 && chunk.offset <= chunk.total)  // Else as it is.
+        if (source_.u8() % 4 != 0 && chunk.offset <= chunk.total)  // Otherwise unchanged.
           chunk.size_bytes = static_cast<std::uint32_t>(chunk.total - chunk.offset);
         bytes.resize(encode(chunk, bytes));
         payload = source_.u8() % 3 == 0 ? source_.u16() % (chunk.size_bytes + 1) : chunk.size_bytes;
@@ -151,7 +151,7 @@ class Peer {
   TimePoint now{};
 
  private:
-  // Mostly one of three, sometimes any of more than there may be.
+  // Mostly one of three, sometimes any of more than are allowed.
   std::uint32_t tag() {
     const std::uint8_t choice = source_.u8();
     return choice < 230 ? choice % 3 : 100U + source_.u8();
@@ -268,7 +268,7 @@ struct Sending final : Dialer {
     session.on_timers(peer.now);
     while (!source.is_empty()) {
       const std::uint8_t what = source.u8();
-      // Whatever the receiver says afterwards, no message is done.
+      // After this no message completes, for any answer of the receiver.
       if (what == 255 && !owner.is_over && !session.give_up(peer.now)) owner.end();
       Flow* flow = flows.empty() ? nullptr : flows[what / 16 % flows.size()].get();
       const bool lives = flow != nullptr && !flow->stream.is_left;

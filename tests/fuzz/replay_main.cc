@@ -2,8 +2,8 @@
 // Copyright the ztcp authors
 //
 // Stands in for libFuzzer where the compiler has none: feeds a target every file of its corpus,
-// then seeded mutations of them until a count or a few seconds are reached. It only finds what
-// crashes, asserts or trips a sanitizer; its runs repeat exactly, up to the one it stopped at.
+// then seeded mutations of them up to a count or a few seconds. It finds only crashes, failed
+// assertions and sanitizer reports; its runs repeat exactly, up to the one it stopped at.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

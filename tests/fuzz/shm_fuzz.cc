@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The other process of a link in shared memory writes what it likes to all that both map, whenever
-// it likes: each input is a script of what the two do by turns. Whatever it writes, this end reads
-// and fills slots of the ring alone, holds none twice, lends none that it has not, and says at the
-// first number that cannot be that the link is over.
+// The other process of a shared-memory link writes any bytes to the memory that both map, at any
+// time: each input is a script of turns of the two. For any bytes this end reads and fills only
+// slots of the ring, holds none twice, lends only slots it has, and ends the link at the first
+// impossible number.
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -20,7 +20,7 @@ using namespace link;
 constexpr std::uint32_t kSlots = 8;
 constexpr std::uint32_t kSlotBytes = 128;
 
-// Numbers near the edges more often than others.
+// Numbers near the limits are more frequent.
 std::uint32_t number(ByteSource& in) {
   switch (in.u8() % 6) {
     case 0:
@@ -38,17 +38,17 @@ std::uint32_t number(ByteSource& in) {
   }
 }
 
-// One way of the two, as this end has it, and the memory that the other end writes to.
+// One direction of the link, as this end has it, and the memory that the other end writes to.
 struct Way {
   std::unique_ptr<ShmWay> shared = std::make_unique<ShmWay>();
-  // Of its exact size: AddressSanitizer sees a byte beyond.
+  // The exact size, so that AddressSanitizer detects an access beyond it.
   std::vector<std::byte> slots = std::vector<std::byte>(std::size_t{kSlots} * kSlotBytes);
   ShmPlace place() { return {shared.get(), slots.data(), kSlots, kSlotBytes}; }
 
   void require_inside(const std::byte* begin, std::size_t size) const {
     require(begin >= slots.data() && begin + size <= slots.data() + slots.size());
   }
-  // By the hostile end.
+  // A write by the hostile end.
   void write(ByteSource& in) {
     switch (in.u8() % 5) {
       case 0:
@@ -68,7 +68,7 @@ struct Way {
         shared->numbers[in.u8() % kMaxShmSlots] = number(in);
         break;
       default:
-        // As an honest one does, so that scripts get further.
+        // As an honest end does, so that scripts get further.
         shared->notes[shared->sent % kSlots] =
             ShmNote{static_cast<std::uint16_t>(in.u8() % kSlots), 66, 62}.packed();
         shared->sent += 1;
@@ -106,7 +106,7 @@ class Receiving {
     for (const ShmNote& held : held_) require(held.slot != note.slot);
     held_.push_back(note);
     require(held_.size() <= kSlots && receiver_.held() == held_.size());
-    // As the link reads it: whole lines of the header, and the payload where it lies.
+    // As the link reads it: whole lines of the header, and the payload in place.
     require(note.header_bytes <= TxFrame::kHeaderCapacity);
     way_.require_inside(receiver_.slot(note), TxFrame::kHeaderCapacity);
     way_.require_inside(receiver_.slot(note) + note.header_bytes, note.payload_bytes);
@@ -137,7 +137,7 @@ class Sending {
       case 0:
         return way_.write(in);
       case 1:
-        // An honest end of what was sent.
+        // The receiver of the sent slots is honest here.
         if (out_ != 0) way_.shared->numbers[given_++ % kSlots] = in.u8() % kSlots;
         way_.shared->returned = given_;
         return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The whole state machine: the input is a script of segments that nearly fit, time that passes and
-// calls of the user. Whatever it does, the rules of Stream and Stack hold (see LiveStack).
+// The whole state machine: the input is a script of segments that nearly fit, passing time and
+// calls of the user. For any script the rules of Stream and Stack hold (see LiveStack).
 #include <chrono>
 #include <cstdint>
 
@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       case 1:
       case 2: {
         const wire::TcpFlags flags(script.u8());
-        // Mostly near zero: what fits exactly, or nearly, reaches the deepest.
+        // Mostly near zero: segments that fit exactly, or nearly, reach the deepest.
         const auto seq = static_cast<std::int8_t>(script.u8()) * (1 + script.u8() % 64 * 16);
         const auto ack = static_cast<std::int8_t>(script.u8()) * (1 + script.u8() % 64 * 16);
         const std::uint16_t window = script.u16();
@@ -60,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             live.receive_icmp(type, code, mtu, seq, script.u8());
             break;
           }
-          default:  // The common case, so that scripts live long: the ACK that everyone waits for.
+          default:  // The common case, the awaited ACK, so that scripts live long.
             live.receive_segment(wire::kAck, 0, 0, 65535, {}, {});
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Option areas: whatever parses must survive being emitted and parsed again.
+// Option areas that parse must be the same after they were emitted and parsed again.
 #include <array>
 #include <cstdint>
 #include <span>

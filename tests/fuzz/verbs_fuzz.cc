@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What peers of RDMA connections say over TCP: records of the exchange, in any pieces; and both
-// ends of a rail of TCP, whose peer says what it likes. Nothing lands anywhere but where it is
-// awaited.
+// Peers of RDMA connections that send anything over TCP: records of the exchange, in any pieces;
+// and both ends of a rail of TCP with such a peer. Bytes land only in memory that awaits them.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -25,8 +24,7 @@ using namespace ztcp::verbs;
 using fuzz::ByteSource;
 using fuzz::require;
 
-// --- The exchange
-// ----------------------------------------------------------------------------------
+// --- The exchange --------------------------------------------------------------------------------
 EndFacts own_facts(std::uint8_t rails) {
   EndFacts out;
   out.rails = rails;
@@ -54,7 +52,7 @@ void take_facts(const EndFacts& ours, const EndFacts& theirs) {
   require(has_common);
 }
 
-// False: it is over with it.
+// False: the exchange is over.
 bool take_record(RecordReader& reader, const EndFacts& ours, NoteLog& notes) {
   switch (reader.kind()) {
     case RecordKind::kHello: {
@@ -116,9 +114,9 @@ void exchange(ByteSource& in) {
   }
 }
 
-// --- A rail of TCP
-// --------------------------------------------------------------------------------- The peer's end
-// is the input.
+// --- A rail of TCP -------------------------------------------------------------------------------
+
+// The peer's end is the input.
 class ScriptedPipe final : public Pipe {
  public:
   Result<std::size_t> send(std::span<const std::span<const std::byte>> parts) override {
@@ -162,7 +160,7 @@ class OneStream final : public WorkQueues {
     return {};
   }
   Status post_receives(std::uint32_t, std::uint32_t) override { return {}; }
-  // What has not left has not landed.
+  // Bytes that have not left this end can't have arrived.
   void complete(std::uint64_t id) const { require(pipe_.sent_bytes() >= leaves_at_.at(id)); }
 
   PieceStream stream;
@@ -179,7 +177,7 @@ StreamRecord record_of(ByteSource& in, std::uint64_t near) {
   out.wants_answer = in.u8() % 2;
   out.size_bytes = in.u16();
   out.remote = near + in.u16() - 512;
-  if (in.u8() % 2 == 0) {  // Of whole slots.
+  if (in.u8() % 2 == 0) {  // Whole slots.
     constexpr std::uint64_t kMost = 16 * sizeof(Slot);
     out.size_bytes = out.size_bytes % kMost / sizeof(Slot) * sizeof(Slot);
     out.remote = near + (out.remote - near) / sizeof(Slot) * sizeof(Slot);
@@ -192,8 +190,7 @@ StreamRecord record_of(ByteSource& in, std::uint64_t near) {
   return out;
 }
 
-// What comes by the peer's word in each turn: a record that is nearly right with bytes behind it,
-// or anything.
+// The peer's bytes of a turn: a record that is nearly right with bytes behind it, or anything.
 void let_peer_say(ByteSource& in, ScriptedPipe& pipe, std::uint64_t near) {
   if (in.u8() % 4 == 0) return pipe.say(in.bytes(in.u8()));
   const StreamRecord record = record_of(in, near);
