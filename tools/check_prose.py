@@ -32,7 +32,6 @@ BEHIND = {
     "hugepage",
     "packaging",
     "plugin",
-    "tests/abi",
     "tests/chaos",
     "tests/packages",
     "tests/unit/bench",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the ztcp authors
  *
- * Two ranks, each a process with an environment and a config of its own, that differ in what all
- * ranks must share: the one that connects is told by name, at once. Over kernel sockets on
- * loopback.
+ * Two ranks, each a process with its own environment and config, that differ in a setting that all
+ * ranks must share: the connecting rank gets an error that names it, at once. Over kernel sockets
+ * on loopback.
  *
  *   agreement PLUGIN FOLDER VERSION
  */
@@ -20,7 +20,7 @@ typedef struct {
   int nccl_devices;
   const char* tuner;    /* ZTCP_TUNER */
   const char* channels; /* NCCL_NCHANNELS_PER_NET_PEER; NULL: not set. */
-  int speed_mbps;       /* 0: what the interface says. */
+  int speed_mbps;       /* 0: the interface's. */
   int device;           /* To listen on. */
 } Settings;
 
@@ -28,9 +28,9 @@ typedef struct {
   const char* name;
   Settings listens;
   Settings connects;
-  const char* said; /* By the rank that connects; NULL: it connects. */
+  const char* said; /* Logged by the connecting rank; NULL: it connects. */
   const char* mend;
-  int before_tuners; /* Also of tables that have no tuner. */
+  int before_tuners; /* Also with tables that have no tuner. */
 } Case;
 
 static const Case kCases[] = {
@@ -118,7 +118,7 @@ static Net start(const Settings* settings) {
   return net;
 }
 
-/* Listens, and accepts for as long as the other rank lives, which is told by the pipe's end. */
+/* Listens and accepts until the other rank closes the pipe at its end. */
 static void listen_side(const Case* is, int out, int in) {
   Net net = start(&is->listens);
   unsigned char handle[NCCL_NET_HANDLE_MAXSIZE] = {0};
@@ -131,10 +131,10 @@ static void listen_side(const Case* is, int out, int in) {
   } else if (is->listens.device >= is->listens.nccl_devices) {
     void* comm = NULL;
     REQUIRE(net_accept(&net, listener, &comm) == ncclSystemError && comm == NULL, "accept");
-    REQUIRE(log_has("NCCL named device 5, and this rank shows 4"), "the listener is not told");
+    REQUIRE(log_has("NCCL named device 5, and this rank shows 4"), "the listener has no log line");
   }
   char end = 0;
-  REQUIRE(read(in, &end, 1) == 0, "the other rank says something");
+  REQUIRE(read(in, &end, 1) == 0, "the other rank wrote to the pipe");
   REQUIRE_OK(net_close_listen(&net, listener));
   REQUIRE_OK(net_finalize(&net));
 }
@@ -148,7 +148,7 @@ static void connect_side(const Case* is, int in) {
   } else {
     void* comm = NULL;
     REQUIRE(net_connect(&net, 0, handle, &comm) == ncclRemoteError, "%s: connect", is->name);
-    REQUIRE(comm == NULL, "a comm came out of a failed connect");
+    REQUIRE(comm == NULL, "a failed connect returned a comm");
     REQUIRE(log_has(is->said), "%s: \"%s\" is not said", is->name, is->said);
     REQUIRE(log_has(is->mend), "%s: \"%s\" is not said", is->name, is->mend);
   }
@@ -157,7 +157,7 @@ static void connect_side(const Case* is, int in) {
 
 static void run(const Case* is) {
   int handles[2];
-  int life[2]; /* The connecting rank's. */
+  int life[2]; /* Ends with the connecting rank. */
   REQUIRE(pipe(handles) == 0 && pipe(life) == 0, "pipe");
   pid_t children[2];
   for (int side = 0; side < 2; ++side) {

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Loads the plugin where there is nothing but the C library.
+"""Loads the plugin in a root folder with only the C library.
 
   bare_root.py HOST PLUGIN
 
-A root folder is made that holds the host program, the plugin, libc, libm, libgcc_s and the loader,
-and the program runs in it. Without root a user namespace lends the right to chroot; where neither
-is to be had the test is skipped.
+The root folder holds the host program, the plugin, libc, libm, libgcc_s and the loader, and the
+program runs in it. Without root a user namespace gives the right to chroot; without either the test
+is skipped.
 """
 import os
 import pathlib
@@ -23,7 +23,7 @@ SKIP = 77
 
 
 def libraries_of(program):
-    """What the loader would map, by name, on this machine."""
+    """The libraries that the loader would map, by name, on this machine."""
     text = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
     found = {}
     for path in re.findall(r"(/\S+)", text):

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the ztcp authors
  *
- * NCCL's bootstrap over the plugin (NCCL_OOB_NET_ENABLE=1): a ring over all ranks of the job, whose
- * steps are the tags of one connection.
+ * NCCL's bootstrap over the plugin (NCCL_OOB_NET_ENABLE=1): a ring over all ranks of the job, with
+ * a tag of one connection for each step.
  *
  *   bootstrap PLUGIN STEPS
  */

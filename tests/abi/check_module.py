@@ -5,9 +5,9 @@
 
   check_module.py LIBRARY
 
-It stays mapped after dlclose() and binds everything at load; nothing in it is looked up elsewhere
-first, unique across the process, or found through a path. Loaded by its path, it is what
-dlopen("libnccl-net.so") finds from then on.
+It stays mapped after dlclose() and binds all symbols at load; no symbol of it is looked up
+elsewhere first, is unique across the process, or is found through a path. Once loaded by its path,
+it is also the library that dlopen("libnccl-net.so") finds.
 """
 import os
 import pathlib
@@ -22,8 +22,8 @@ def output(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-# As a package does that brings the library; and as NCCL 2.28 to 2.29 do, which were given a path
-# (NCCL_NET_PLUGIN), close it with the last communicator and open the next one's by this name.
+# As a package does that ships the library; and as NCCL 2.28 to 2.29 do with a path in
+# NCCL_NET_PLUGIN: they close it with the last communicator and open the next one's by this name.
 PRELOAD = """
 import _ctypes, ctypes, sys
 def table(library):
@@ -60,7 +60,7 @@ def main():
         problems.append("lacks SYMBOLIC: the host's symbols would replace ours")
     if "(TEXTREL)" in dynamic:
         problems.append("has TEXTREL")
-    # Of other test modules, which stand on libraries of the build tree, those relative to it.
+    # Other test modules use libraries of the build tree, by relative paths.
     for paths in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic):
         problems += [f"looks for libraries in {path}" for path in paths.split(":")
                      if not path.startswith("$ORIGIN") or library.endswith("/libnccl-net.so")]
@@ -73,7 +73,7 @@ def main():
                  if " UNIQUE " in line]
 
     if b"this libnccl-net.so is ztcp's" not in pathlib.Path(library).read_bytes():
-        problems.append("lacks the mark by which ztcp_setup --check knows it")
+        problems.append("lacks the mark by which ztcp_setup --check recognizes it")
 
     for problem in problems:
         print(f"{library}: {problem}", file=sys.stderr)

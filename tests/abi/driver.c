@@ -103,7 +103,7 @@ ncclResult_t net_finalize(Net* net) {
 
 ncclResult_t net_devices(const Net* net, int* ndev) { ON_EVERY_TABLE(devices(ndev)); }
 
-/* The structure is full of garbage beforehand, as NCCL's is. */
+/* The structure contains garbage beforehand, as NCCL's does. */
 ncclResult_t net_properties(const Net* net, int dev, Properties* out) {
 #define ASK(v, props_v, more)                                 \
   case v: {                                                   \
@@ -274,7 +274,7 @@ ncclResult_t net_isend(const Net* net, void* comm, void* data, size_t size, void
   return net_isend_tagged(net, comm, data, size, kTag, mh, req);
 }
 
-/* What NCCL has as int up to v8. */
+/* Sizes that NCCL has as int up to v8. */
 static void narrow(int n, const size_t* sizes, int* narrowed) {
   REQUIRE(n >= 1 && n <= kMaxGroup, "a group of %d", n);
   for (int i = 0; i < n; ++i) narrowed[i] = (int)sizes[i];

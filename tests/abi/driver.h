@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the ztcp authors
  *
- * NCCL's side of the plugin, in C, so that nothing of C++ is in the host: loads the library the
- * way NCCL does and calls any table through one set of functions.
+ * NCCL's side of the plugin, in C, so that the host has no C++ in it: loads the library the way
+ * NCCL does and calls any table through one set of functions.
  */
 #pragma once
 
@@ -27,7 +27,7 @@ typedef struct {
   int max_recvs;
   int ptr_support;
   int speed;
-  int ndevs; /* Of vProps; 1 where the version has none. */
+  int ndevs; /* In vProps; 1 where the version has none. */
   int devs[2];
   int rail; /* Undefined where the version has none. */
 } Properties;
@@ -58,10 +58,10 @@ ncclResult_t net_isend_tagged(const Net* net, void* comm, void* data, size_t siz
 /* `n` is passed on where the version has it; the buffer is repeated. */
 ncclResult_t net_irecv(const Net* net, void* comm, int n, void* data, size_t size, void* mh,
                        void** req);
-/* Of 1 to kMaxGroup buffers; of one before v5. */
+/* With 1 to kMaxGroup buffers; with one before v5. */
 ncclResult_t net_irecv_group(const Net* net, void* comm, int n, void** data, const size_t* sizes,
                              int* tags, void** mhs, void** req);
-/* Waits where the version blocks; else *req is what the plugin returned. */
+/* Waits where the version blocks; otherwise *req is the plugin's. */
 ncclResult_t net_flush(const Net* net, void* comm, void* data, size_t size, void* mh, void** req);
 ncclResult_t net_flush_group(const Net* net, void* comm, int n, void** data, const size_t* sizes,
                              void** mhs, void** req);
@@ -73,10 +73,10 @@ ncclResult_t net_close_listen(const Net* net, void* comm);
 /* Polls until there is a comm; ends the test after a generous time. */
 void* connect_until_done(const Net* net, int dev, void* handle);
 void* accept_until_done(const Net* net, void* listen_comm);
-/* Polls until done; *size gets what test() said. */
+/* Polls until done; *size gets the size from test(). */
 void wait_for(const Net* net, void* req, int* size);
 
-/* What the plugin said through the logger that net_init() passes. */
+/* The plugin's log lines, through the logger that net_init() passes. */
 extern char g_log[1 << 16];
 int log_has(const char* text);
 

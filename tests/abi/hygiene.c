@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the ztcp authors
  *
- * What the plugin leaves alone in the process that loads it: output, threads, affinity, signal
- * handlers and mask, environment, locale, umask, working directory, descriptors across exec.
+ * Checks that the plugin leaves these alone in the process that loads it: output, threads,
+ * affinity, signal handlers and mask, environment, locale, umask, working directory, descriptors
+ * across exec.
  *
  *   hygiene PLUGIN
  */
@@ -22,7 +23,7 @@
 extern char** environ;
 
 static int g_real_stderr;
-static int g_output; /* fd 1 and 2 lead here while the plugin is at work. */
+static int g_output; /* fd 1 and 2 are redirected here while the plugin works. */
 
 static int count_entries(const char* folder) {
   DIR* dir = opendir(folder);
@@ -54,7 +55,7 @@ static void require_silence(const char* when) {
   REQUIRE(0, "%s, this appeared on stdout or stderr:\n%s", when, text);
 }
 
-/* Everything of a process that a library could bend. */
+/* All state of a process that a library could change. */
 typedef struct {
   cpu_set_t main_cpus;
   struct sigaction actions[NSIG];
@@ -90,7 +91,7 @@ static void require_same(const State* before, const char* when) {
   State after;
   look(&after);
   require_silence(when);
-  dup2(g_real_stderr, 2); /* So that a failure is seen. */
+  dup2(g_real_stderr, 2); /* So that a failure is visible. */
   REQUIRE(CPU_EQUAL(&before->main_cpus, &after.main_cpus), "%s: affinity", when);
   for (int s = 1; s < NSIG; ++s)
     REQUIRE(before->actions[s].sa_handler == after.actions[s].sa_handler &&
@@ -107,7 +108,7 @@ static void require_same(const State* before, const char* when) {
   dup2(g_output, 2);
 }
 
-/* Our descriptors must not survive into what the job executes. */
+/* Our descriptors must not survive exec in the job's children. */
 static void require_close_on_exec(const unsigned char* known_fds, const char* when) {
   for (int fd = 0; fd < 1024; ++fd) {
     const int flags = fcntl(fd, F_GETFD);
@@ -123,7 +124,7 @@ static void require_close_on_exec(const unsigned char* known_fds, const char* wh
   }
 }
 
-/* A thread of the host's that must keep its own affinity. */
+/* A thread of the host that must keep its own affinity. */
 static volatile int g_stop;
 static void* host_thread(void* argument) {
   cpu_set_t* cpus = argument;
@@ -157,7 +158,7 @@ int main(int argc, char** argv) {
   REQUIRE_OK(net_devices(&net, &ndev));
   require_same(&before, "after init");
   REQUIRE(thread_count() == threads, "init started a thread");
-  REQUIRE(log_has("GPUDirect RDMA off"), "init said nothing about its devices");
+  REQUIRE(log_has("GPUDirect RDMA off"), "init logged nothing about its devices");
 
   unsigned char handle[NCCL_NET_HANDLE_MAXSIZE];
   void* listener = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the ztcp authors
  *
- * Loads, unloads, forks, aborts and ends, in the ways NCCL and the applications above it do.
+ * Loads, unloads, forks, aborts and ends, in the ways of NCCL and the applications above it.
  *
  *   lifetime PLUGIN CASE
  */
@@ -82,7 +82,7 @@ static void reload(const char* path) {
   }
 }
 
-/* A thread of the plugin's may let go of what was closed a moment later. */
+/* A thread of the plugin's may release closed objects a moment later. */
 static int comes_down_to(const char* folder, int wanted) {
   for (int looks = 0; looks < 5000; ++looks) {
     if (entries(folder) <= wanted) return 1;
@@ -108,7 +108,7 @@ static void hundred_communicators(const char* path) {
   REQUIRE(comes_down_to("/proc/self/fd", descriptors), "descriptors pile up");
 }
 
-/* Communicators that live at once and end in another order. */
+/* Communicators that exist at once and end in another order. */
 static void overlapping_communicators(const char* path) {
   enum { kCommunicators = 8 };
   void* library = load_plugin(path);
@@ -160,7 +160,7 @@ static void fork_in_the_middle(const char* path) {
     int status = 0;
     REQUIRE(waitpid(child, &status, 0) == child, "waitpid");
     REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with %x", status);
-    say(&c, 100000, 'c'); /* Its end did not touch our connection. */
+    say(&c, 100000, 'c'); /* Its end did not affect our connection. */
   }
   end(&c);
 }
@@ -196,7 +196,7 @@ static void put_in_flight(const Conversation* c) {
   }
 }
 
-/* ncclCommAbort: everything is closed while requests are in flight, then the memory goes. */
+/* ncclCommAbort: all comms are closed while requests are in flight, then the memory is freed. */
 static void abort_in_flight(const char* path) {
   void* library = load_plugin(path);
   for (int i = 0; i < 10; ++i) {
@@ -210,7 +210,7 @@ static void abort_in_flight(const char* path) {
   end(&c);
 }
 
-/* What a communicator left open is reaped with it: a listener, a half-open and an open comm. */
+/* Objects that a communicator left open end with it: a listener, a half-open and an open comm. */
 static void half_open(const char* path) {
   void* library = load_plugin(path);
   for (int i = 0; i < 20; ++i) {
@@ -224,7 +224,7 @@ static void half_open(const char* path) {
   }
 }
 
-/* Applications often end without destroying anything. The parent measures. */
+/* Applications often end without destroying anything. The parent measures the time. */
 static void end_without_closing(const char* path) {
   struct timespec start;
   struct timespec stop;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Stands in for the ustack transport in libnccl-net-memory.so: the plugin as it is, start-up,
-// config and process end included, over a transport in memory. Its tests need no NIC, no DPDK and
-// no privilege, and can run under sanitizers.
+// Stands in for the ustack transport in libnccl-net-memory.so: the whole plugin, with start-up,
+// config and process end, over an in-memory transport. Its tests need no NIC, no DPDK and no
+// privilege, and can run under sanitizers.
 #include "tests/support/memory_transport.h"
 #include "transport/ustack/ustack_transport.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the ztcp authors
  *
- * NICs that NCCL merges into one device, as it does for the ports of one card: makeVDevice, what is
- * said of the device, and messages over it; and that a plugin that is loaded anew begins anew.
+ * NICs that NCCL merges into one device, as it does for the ports of one card: makeVDevice, the
+ * device's properties, and messages over it; and a plugin that is loaded again starts without
+ * merged devices.
  *
  *   merged PLUGIN VERSION
  */
@@ -82,10 +83,11 @@ int main(int argc, char** argv) {
     exchange(&net, 8);
     exchange(&net, kBytes);
     const int none[] = {0, 7};
-    REQUIRE(net_make_vdevice(&net, 2, none, &made) != ncclSuccess, "of a device that is not there");
+    REQUIRE(net_make_vdevice(&net, 2, none, &made) != ncclSuccess,
+            "a merge with a missing device succeeded");
     const int again[] = {0, kMerged};
-    REQUIRE(made == kMerged, "written in spite of a failure");
-    /* Who asks for every NIC gets one for each of those that can't be merged. */
+    REQUIRE(made == kMerged, "the output was written on failure");
+    /* A host that asks for every NIC gets a device for each of those that can't be merged. */
     const int shown_alone = net.version < kFirstWithContext;
     REQUIRE((net_make_vdevice(&net, 2, again, &made) == ncclSuccess) == shown_alone,
             "of a merged one");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the ztcp authors
  *
- * Two processes, each with a NIC of its own, send to each other at once, to single buffers and to
- * groups of them, and compare every byte;
- * then one dies in the middle and the other must hear of it as ncclRemoteError.
+ * Two processes, each with its own NIC, send to each other at the same time, to single buffers and
+ * to groups of them, and compare every byte; then one is killed and the other must get
+ * ncclRemoteError.
  *
  *   pair PLUGIN [VERSION]
  */
@@ -21,7 +21,7 @@ enum { kBytes = 3 << 20, kRounds = 12, kDeathSeconds = 60 };
 typedef struct {
   Net net;
   int rank;
-  int wire; /* Between the ranks, for what NCCL's bootstrap carries. */
+  int wire; /* Between the ranks, in the place of NCCL's bootstrap. */
   void* send;
   void* receive;
   unsigned char* from;
@@ -78,8 +78,8 @@ static void exchange(Rank* r, int round) {
   REQUIRE(memcmp(r->from, r->to, size) == 0, "round %d: bytes differ", round);
 }
 
-/* A group of as many buffers as the table knows, some of them large, all of another size; the peer
- * sends to the last one first. */
+/* A group of as many buffers as the table allows, some of them large, all of different sizes; the
+ * peer sends to the last one first. */
 static void exchange_group(Rank* r, int round) {
   enum { kPart = kBytes / kMaxGroup };
   const int n = r->net.version < kFirstWithTags ? 1 : 2 + round % (kMaxGroup - 1);
@@ -130,7 +130,7 @@ static void outlive(Rank* r) {
       break;
     }
     REQUIRE(!done, "a message arrived from nowhere");
-    REQUIRE(time(NULL) - start < kDeathSeconds, "the peer's death is not noticed");
+    REQUIRE(time(NULL) - start < kDeathSeconds, "the peer's death is not detected in time");
     usleep(1000);
   }
   REQUIRE(log_has("receiving from 10.77.1.1"), "the dead peer is not named");

@@ -3,7 +3,7 @@
  *
  * A process ends in the middle of its traffic, over kernel sockets.
  *
- *   process_end PLUGIN done_then_exit COUNT BYTES     what test() called done arrives all the same
+ *   process_end PLUGIN done_then_exit COUNT BYTES     completed messages arrive all the same
  *   process_end PLUGIN done_then_late_receive         also where its buffers are posted later
  *   process_end PLUGIN killed                         and where the sender is killed at any moment
  *   process_end PLUGIN exit_in_handler                exit() does not allocate on its thread
@@ -28,8 +28,7 @@ static int g_count;
 static size_t g_bytes;
 static unsigned g_late_us;
 
-/* --- The heap of this program ------------------------------------------------------------------
- */
+/* --- The heap of this program ---------------------------------------------------------------- */
 
 #ifdef ZTCP_WATCHES_HEAP
 extern void* __libc_malloc(size_t size);
@@ -68,8 +67,7 @@ static void note_exit(void) {
 static void note_exit(void) {}
 #endif
 
-/* --- What is done arrives ----------------------------------------------------------------------
- */
+/* --- Completed messages arrive --------------------------------------------------------------- */
 
 static int send_all_and_exit(Rank* r) {
   char* const bytes = calloc((size_t)g_count, g_bytes);
@@ -120,8 +118,7 @@ static void done_then_exit(const char* plugin, int rounds) {
   }
 }
 
-/* --- The same at any moment --------------------------------------------------------------------
- */
+/* --- Completed messages arrive after a kill at any moment ------------------------------------ */
 
 typedef struct {
   atomic_int done;
@@ -192,13 +189,11 @@ static void killed(const char* plugin) {
     const int done = atomic_load(&g_counts->done);
     const int received = atomic_load(&g_counts->received);
     REQUIRE(WIFEXITED(status[1]) && WEXITSTATUS(status[1]) == 0, "status %#x", status[1]);
-    REQUIRE(received >= done, "round %d: of %d messages that were done %d have come", i, done,
-            received);
+    REQUIRE(received >= done, "round %d: of %d completed messages %d arrived", i, done, received);
   }
 }
 
-/* --- exit() -------------------------------------------------------------------------------------
- */
+/* --- exit() ---------------------------------------------------------------------------------- */
 
 static void on_alarm(int number) {
   (void)number;
@@ -206,7 +201,7 @@ static void on_alarm(int number) {
   exit(0);
 }
 
-/* Rank 1 leaves with a receive posted, whose sender goes on. */
+/* Rank 1 exits with a receive posted while its sender goes on. */
 static int leave_in_a_handler(Rank* r) {
   static char bytes[1 << 16];
   if (r->number == 1) {
@@ -218,7 +213,7 @@ static int leave_in_a_handler(Rank* r) {
   int is_done = 0;
   while (net_test(&r->net, request, &is_done, NULL) == ncclSuccess && !is_done) {
   }
-  return is_done; /* The peer's end must be told. */
+  return is_done; /* The end of the peer must be reported. */
 }
 
 static void exit_in_handler(const char* plugin) {
@@ -231,7 +226,7 @@ static void exit_in_handler(const char* plugin) {
 static void* g_memory;
 enum { kPosted = 8, kLarge = 256 << 10 };
 
-/* As CUDA takes pinned memory away. */
+/* As CUDA releases pinned memory. */
 static void take_memory_away(void) {
   munmap(g_memory, (size_t)kPosted * kLarge);
   usleep(300000);

@@ -12,7 +12,7 @@
 typedef struct {
   Net net;
   int number; /* 0 or 1 */
-  int wire;   /* To the other one, for what NCCL's bootstrap carries. */
+  int wire;   /* To the other rank, in the place of NCCL's bootstrap. */
   void* send;
   void* receive;
 } Rank;
@@ -21,12 +21,12 @@ typedef struct {
   pid_t pids[2];
 } Ranks;
 
-/* Each runs `body` once both are connected, and calls exit() with what it returns. */
+/* Each runs `body` once both are connected, and calls exit() with its result. */
 Ranks start_ranks(const char* plugin, int (*body)(Rank*));
-/* The status of each as waitpid() tells it. Ends the test, and the ranks, after `seconds`. */
+/* Their statuses, as from waitpid(). Ends the test, and the ranks, after `seconds`. */
 void wait_for_ranks(const Ranks* ranks, int seconds, int status[2]);
 
-/* Waits until the other one has called it as often. */
+/* Waits until the other rank has called it as often. */
 void meet(const Rank* rank);
 
 void* post_send(const Rank* rank, void* data, size_t size, int tag);

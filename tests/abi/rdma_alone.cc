@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The transports of libnccl-net-verbs.so: RDMA, for all NICs.
+// The transports of libnccl-net-verbs.so: RDMA for all NICs.
 #include "plugin/startup.h"
 #include "tests/abi/two_transports.h"
 

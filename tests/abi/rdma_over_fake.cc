@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The verbs transport as it is, over devices in memory: one of InfiniBand for each NIC, agreed upon
-// over loopback; with GPU memory where the NIC is called memory*.
+// The real verbs transport over in-memory devices: one of InfiniBand for each NIC, with connections
+// negotiated over loopback, and with GPU memory for NICs named memory*.
 #include <vector>
 
 #include "tests/abi/two_transports.h"
@@ -34,9 +34,9 @@ Result<std::unique_ptr<Transport>> make_rdma(const config::Fabric& fabric) {
   static auto* const network = new FakeFabric(std::move(specs), 7);
   std::vector<verbs::Device> devices =
       verbs::devices_of(*network->api(), over, {}, local_addresses());
-  // No module of the kernel's says of them that they have GPU memory.
+  // No kernel module reports that these devices support GPU memory.
   for (verbs::Device& device : devices) {
-    // As NICs have one: those on no PCI function are not merged.
+    // NICs have a PCI function: those without one are not merged.
     device.pci_path = "/sys/devices/pci0000:00/0000:00:02.0";
     if (!device.has_dmabuf) continue;
     device.has_peer_memory = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the ztcp authors
  *
- * Hosts that are not, or wrongly, set up, and peers on other networks: each case is a process of
- * its own with a config of its own, and each failure must come within one call and name its cause.
+ * Hosts that are not, or wrongly, set up, and peers on other networks: each case is a process with
+ * its own config, and each failure must come within one call and name its cause.
  *
  *   refusal PLUGIN FOLDER
  */
@@ -29,7 +29,7 @@ static void use_config(const char* name) {
   setenv("ZTCP_CONFIG", path, 1);
 }
 
-/* Runs `body` in a child; what it writes to `out` is returned in `handle`. */
+/* Runs `body` in a child; the bytes it writes to `out` are returned in `handle`. */
 static void in_child(void (*body)(int out), unsigned char* handle) {
   int pipe_fds[2];
   REQUIRE(pipe(pipe_fds) == 0, "pipe");
@@ -55,10 +55,10 @@ static void expect_connect_fails(const Net* net, const unsigned char* peer, nccl
   void* comm = NULL;
   const ncclResult_t result = net_connect(net, 0, handle, &comm);
   REQUIRE(result == wanted, "connect says %d, not %d", result, wanted);
-  REQUIRE(comm == NULL, "a comm came out of a failed connect");
+  REQUIRE(comm == NULL, "a failed connect returned a comm");
 }
 
-/* No config: init fails and says how to set up; NCCL then finalizes what never was. */
+/* No config: init fails and says how to set up; then NCCL finalizes the plugin all the same. */
 static void missing(int out) {
   (void)out;
   use_config("nowhere.conf");
@@ -66,10 +66,10 @@ static void missing(int out) {
   for (int version = kOldest; version <= kNewest; ++version) {
     Net net = open_table(library, version);
     REQUIRE(net_init(&net) == ncclSystemError, "v%d: init without a config", version);
-    REQUIRE(net.ctx == NULL, "a context came out of a failed init");
+    REQUIRE(net.ctx == NULL, "a failed init returned a context");
     REQUIRE_OK(net_finalize(&net));
   }
-  REQUIRE(log_has("nowhere.conf") && log_has("ztcp_setup"), "no help");
+  REQUIRE(log_has("nowhere.conf") && log_has("ztcp_setup"), "the log does not say how to set up");
 }
 
 static void fallback(int out) {
@@ -82,7 +82,8 @@ static void fallback(int out) {
   REQUIRE(log_has("all hosts of the job must do the same"), "no warning");
 }
 
-/* Init succeeds, devices are shown, listen hands out a poisoned handle, all else fails. */
+/* Init succeeds, devices are shown, listen returns a handle that carries the refusal, every other
+ * call fails. */
 static void refuse(int out, const char* device, const char* reason) {
   void* library = load_plugin(g_plugin);
   Net net = open_table(library, kNewest);
@@ -101,7 +102,7 @@ static void refuse(int out, const char* device, const char* reason) {
   REQUIRE(write(out, handle, sizeof handle) == sizeof handle, "write");
   void* comm = NULL;
   REQUIRE(net_accept(&net, listener, &comm) == ncclSystemError && comm == NULL, "accept");
-  REQUIRE(log_has(reason), "the reason, %s, is not said", reason);
+  REQUIRE(log_has(reason), "the reason, %s, is not logged", reason);
 
   unsigned char healthy[NCCL_NET_HANDLE_MAXSIZE] = {0, 0, 'z', 'T', 0xc9, 0x61};
   expect_connect_fails(&net, healthy, ncclSystemError);
@@ -124,7 +125,7 @@ static void broken(int out) {
   REQUIRE(strstr(text, "broken.conf:2:") != NULL, "ZTCP_LOG lacks the reason");
 }
 
-/* A log that can't be had is said where NCCL shows it, and holds nothing up. */
+/* A log file that can't be opened is reported through NCCL's logger, and nothing fails. */
 static void unwritable_log(int out) {
   (void)out;
   use_config("broken.conf");
@@ -135,8 +136,8 @@ static void unwritable_log(int out) {
   void* library = load_plugin(g_plugin);
   Net net = open_table(library, kNewest);
   REQUIRE_OK(net_init(&net));
-  REQUIRE(log_has("ZTCP_LOG") && log_has(log), "not a word on the log");
-  REQUIRE(log_has("a folder that only this user may write to"), "no mend");
+  REQUIRE(log_has("ZTCP_LOG") && log_has(log), "the unusable log is not reported");
+  REQUIRE(log_has("a folder that only this user may write to"), "the log does not name the remedy");
   REQUIRE_OK(net_finalize(&net));
 }
 
@@ -168,7 +169,7 @@ int main(int argc, char** argv) {
   in_child(unwritable_log, NULL);
   in_child(of_no_run_folder, from_homeless);
 
-  /* A healthy host meets them, and hosts on NCCL's own networks. */
+  /* A healthy host connects to them, and to hosts on NCCL's own networks. */
   void* library = load_plugin(g_plugin);
   Net net = open_table(library, kNewest);
   REQUIRE_OK(net_init(&net));

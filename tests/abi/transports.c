@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the ztcp authors
  *
- * Two transports in one process: ustack's devices, and those of a transport in memory that can what
- * an RDMA NIC can. Listens go by device, connects by the handle's kind; both carry bytes at once.
+ * Two transports in one process: ustack's devices, and those of an in-memory transport with the
+ * abilities of an RDMA NIC. The device chooses the transport of a listen, the handle that of a
+ * connect; both carry bytes at once.
  *
  *   transports PLUGIN [VERSION]
  */
@@ -16,8 +17,8 @@ enum { kUstack = 0, kMemory = 2, kOtherMemory = 3, kDevices = 4 };
 enum { kSlot = 64 << 10, kBytes = 4 << 20 };
 enum { kAllPointers = NCCL_PTR_HOST | NCCL_PTR_CUDA | NCCL_PTR_DMABUF };
 
-/* Memory of the host: both are the same. Of a GPU: `data` is nobody's to touch but the
- * transport's, `seen` is what the GPU sees. */
+/* Host memory: both are the same. GPU memory: only the transport may access `data`; `seen` is the
+ * GPU's view. */
 typedef struct {
   unsigned char* data;
   unsigned char* seen;
@@ -62,7 +63,7 @@ static void release(Memory* memory) {
   close(memory->fd);
 }
 
-/* GPU memory the way NCCL does where it can: by DMA-BUF. */
+/* GPU memory as NCCL registers it where it can: by DMA-BUF. */
 static void* registered(const Net* net, void* comm, const Memory* memory, int by_dma_buf) {
   void* mh = NULL;
   if (memory->type == NCCL_PTR_CUDA && by_dma_buf)
@@ -91,8 +92,8 @@ static unsigned char byte_of(size_t i, int slot, unsigned seed) {
   return (unsigned char)(i * 7 + i / 251 + (size_t)slot * 61 + seed * 17 + 1);
 }
 
-/* A group under way: `n` messages of sizes of their own, each in a slot of the buffers. The arrays
- * are what NCCL passes. */
+/* A group in flight: `n` messages of different sizes, each in a slot of the buffers. The arrays are
+ * those that NCCL passes. */
 typedef struct {
   Pair* pair;
   int n;
@@ -123,7 +124,7 @@ static Group post_receives(Pair* p, int n, unsigned seed) {
   return g;
 }
 
-/* In an order that is not that of the buffers: 5 is prime to every size but 5. */
+/* Another order than the buffers': 5 is prime to every size but 5. */
 static int shuffled(const Group* g, int i) {
   return g->n == 5 ? g->n - 1 - i : (i * 5 + (int)g->seed) % g->n;
 }
@@ -170,7 +171,7 @@ static void finish(Group* g) {
   }
 }
 
-/* All pairs at once, groups of `n` as far as their devices go. */
+/* All pairs at once, with groups of `n` as far as their devices support it. */
 static void exchange(Pair* pairs, int count, int n, unsigned seed) {
   Group groups[4];
   REQUIRE(count <= 4, "%d pairs", count);
@@ -182,7 +183,7 @@ static void exchange(Pair* pairs, int count, int n, unsigned seed) {
   for (int i = 0; i < count; ++i) finish(&groups[(i + (int)seed) % count]);
 }
 
-/* One end at a time, in an order of its own; what is open meanwhile carries on. */
+/* Closes one end at a time, in the given order; other pairs go on. */
 static void close_pair(Pair* p, unsigned order) {
   REQUIRE_OK(net_dereg_mr(p->net, p->send, p->from_mh));
   REQUIRE_OK(net_dereg_mr(p->net, p->recv, p->to_mh));
@@ -220,7 +221,7 @@ static void look_at_devices(const Net* net) {
           "the transport does not describe it");
 }
 
-/* A handle goes to a device of the other transport: refused, with both names. */
+/* A connect with a handle of the other transport: refused, with both names. */
 static void mismatch(const Net* net, int listening, int connecting, const char* said) {
   unsigned char handle[NCCL_NET_HANDLE_MAXSIZE];
   void* listener = NULL;
@@ -245,7 +246,7 @@ static void refuse_gpu_memory(const Pair* pair) {
   release(&gpu);
 }
 
-/* The second half of a DMA-BUF is that half; a byte more than it has is refused. */
+/* The second half of a DMA-BUF can be registered; one byte more than it has is refused. */
 static void offsets(const Pair* pair) {
   if (pair->net->version < kFirstWithDmaBuf) return;
   const Net* net = pair->net;
@@ -297,7 +298,8 @@ static void run(void* library, int version) {
       refuse_gpu_memory(&pairs[0]);
       offsets(&pairs[1]);
     }
-    /* Of both transports alternately, each time another first; who is left carries on. */
+    /* Alternates between the transports, each time with another first; the remaining pairs go on.
+     */
     for (unsigned i = 0; i < 4; ++i) {
       close_pair(&pairs[i], order + i);
       exchange(pairs + i + 1, 3 - (int)i, most, order + i);

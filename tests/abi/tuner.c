@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the ztcp authors
  *
- * NCCL's tuner in the library of its network, asked as NCCL asks: over sockets it chooses channels,
- * and where it is told not to, or NCCL has taken another network, it touches nothing.
+ * NCCL's tuner in the plugin's library, called as NCCL calls it: over sockets it chooses channels;
+ * where it is switched off, or NCCL has taken another network, it changes nothing.
  *
  *   tuner PLUGIN on|off|old      old: a table of NCCL before 2.24
  */
@@ -35,7 +35,7 @@ static Tuner open_tuner(void* library, int version) {
 }
 
 static void begin(Tuner* tuner, size_t ranks, size_t hosts) {
-  tuner->context = &tuner->context; /* Garbage: each init says what it is. */
+  tuner->context = &tuner->context; /* Garbage: each init must set it. */
   switch (tuner->version) {
     case 3:
       REQUIRE_OK(((const ncclTuner_v3_t*)tuner->table)->init(ranks, hosts, NULL, &tuner->context));
@@ -62,7 +62,7 @@ static void end(const Tuner* tuner) {
   }
 }
 
-/* Channels for an all-reduce of two hosts; costs as NCCL's model of a ring has them. */
+/* Channels for an all-reduce of two hosts, with costs as in NCCL's model of a ring. */
 static int ask(const Tuner* tuner, size_t bytes, bool* keeps_ll) {
   float costs[kAlgorithms][kProtocols];
   for (int a = 0; a < kAlgorithms; ++a)
@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
   REQUIRE(log_has(is_on    ? "ZTCP_TUNER=off on all hosts leaves them to NCCL"
                   : is_old ? "NCCL before 2.24: NCCL chooses its channels"
                            : "ZTCP_TUNER=off: NCCL chooses its channels"),
-          "nothing is said of it");
+          "the log does not report it");
   for (int version = kFirstTuner; version <= kLastTuner; ++version) {
     Tuner tuner = open_tuner(library, version);
     begin(&tuner, 2, 2);
@@ -133,7 +133,7 @@ int main(int argc, char** argv) {
       require_untouched(&tuner);
     }
     end(&tuner);
-    /* All on one host. */
+    /* All ranks on one host. */
     begin(&tuner, 2, 1);
     require_untouched(&tuner);
     end(&tuner);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The transports of a module under test: ustack, and beside it one that can what an RDMA NIC can,
-// for the NICs that the config calls memory*.
+// The transports of a module under test: ustack, and beside it one with the abilities of an RDMA
+// NIC, for the NICs that the config calls memory*.
 #include "tests/abi/two_transports.h"
 
 #include <string_view>

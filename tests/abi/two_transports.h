@@ -9,11 +9,11 @@
 
 namespace ztcp::test {
 
-// The ustack beside the transport in memory: over DPDK (ustack_over_dpdk.cc), or over links in
-// memory (ustack_in_memory.cc), which needs nothing and can run under sanitizers.
+// The ustack transport: over DPDK (ustack_over_dpdk.cc), or over in-memory links
+// (ustack_in_memory.cc), which have no requirements and can run under sanitizers.
 Result<std::unique_ptr<Transport>> make_ustack(const config::Fabric& fabric);
 
-// What is beside it: the transport in memory (rdma_in_memory.cc), or verbs over devices in memory
+// The other transport: in memory (rdma_in_memory.cc), or verbs over in-memory devices
 // (rdma_over_fake.cc).
 Result<std::unique_ptr<Transport>> make_rdma(const config::Fabric& fabric);
 

@@ -10,7 +10,7 @@ namespace ztcp::test {
 
 Result<std::unique_ptr<Transport>> make_ustack(const config::Fabric& fabric) {
   auto nics = std::make_shared<ustack::MemoryNics>();
-  // Each NIC on a cable whose other end nobody holds: the process talks to itself.
+  // The other end of each NIC's cable is not used: the process sends only to itself.
   for (const config::Nic& nic : fabric.nics)
     nics->add(nic.name, link::make_memory_links({.mtu_bytes = nic.mtu_bytes}).first);
   return ustack::create(fabric, cpus_of_this_process(), plugin::probe_gpus, std::move(nics));

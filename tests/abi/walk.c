@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the ztcp authors
  *
- * Walks every table from init to close, a device connected to itself, every byte compared.
+ * Walks every table from init to close, with a device connected to itself and every byte compared.
  *
  *   walk PLUGIN [VERSION]
  */
@@ -38,13 +38,13 @@ static void* isend_until_taken(const Pair* pair, size_t offset, size_t size) {
   return request;
 }
 
-/* `hint` is what NCCL leaves in *request on entry: NULL, or 1 for LL and LL128. */
+/* `hint` is NCCL's value of *request on entry: NULL, or 1 for LL and LL128. */
 static void* irecv_until_taken(const Pair* pair, size_t offset, size_t size, intptr_t hint) {
   void* request;
   do {
     request = (void*)hint;
     REQUIRE_OK(net_irecv(pair->net, pair->recv, 1, pair->to + offset, size, pair->to_mh, &request));
-    REQUIRE(request != (void*)(intptr_t)1, "the hint came back as a request");
+    REQUIRE(request != (void*)(intptr_t)1, "the hint was returned as a request");
   } while (request == NULL);
   return request;
 }
@@ -68,7 +68,7 @@ static void transfer(const Pair* pair, size_t size, size_t posted, unsigned seed
 }
 
 /* Messages arrive in the order of posting, sent before or after their receives are posted. */
-/* Whether a send is taken before its receive is posted; NCCL asks again where it is not. */
+/* Whether a send is taken before its receive is posted; otherwise NCCL tries again. */
 static int g_sends_ahead;
 
 static void keep_order(const Pair* pair, int receives_first) {
@@ -95,7 +95,7 @@ static void keep_order(const Pair* pair, int receives_first) {
   }
 }
 
-/* Full windows of large messages, the way the proxy drives: receives ahead, several in flight. */
+/* Full windows of large messages, as the proxy posts them: receives ahead, several in flight. */
 static void pipeline(const Pair* pair) {
   enum { kSteps = 64, kStep = 512 << 10 };
   void* receives[kPending] = {0};
@@ -120,14 +120,14 @@ static void pipeline(const Pair* pair) {
   }
 }
 
-/* A device moves up to 2 GiB at once, and lengths in its records have 32 bits: what is larger than
- * the properties allow gets no further than the door. */
+/* A device moves up to 2 GiB at once, and lengths in its records have 32 bits: a message larger
+ * than the properties allow is refused at once. */
 static void too_large(const Pair* pair) {
   void* request = pair->from;
   REQUIRE(net_isend(pair->net, pair->send, pair->from, ((size_t)1 << 30) + 1, pair->from_mh,
                     &request) == ncclInvalidArgument,
           "more than 1 GiB is taken");
-  REQUIRE(request == NULL, "a request of what was refused");
+  REQUIRE(request == NULL, "a refused message has a request");
 }
 
 /* Groups of all sizes; their messages come by tag, in another order than their buffers'. */
@@ -246,7 +246,7 @@ static void walk(void* library, int version) {
     REQUIRE(properties.ndevs == 1, "vProps.ndevs %d", properties.ndevs);
   }
 
-  /* v3 and v4 have 64 bytes: what lies behind must stay. */
+  /* v3 and v4 have 64 bytes: the bytes behind them must not change. */
   const size_t handle_size =
       version < kFirstNonBlocking ? NCCL_NET_HANDLE_MAXSIZE_V4 : NCCL_NET_HANDLE_MAXSIZE;
   unsigned char handle[NCCL_NET_HANDLE_MAXSIZE + 64];

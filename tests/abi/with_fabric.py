@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Runs a command with a small fabric of its own, in a folder that goes away afterwards.
+"""Runs a command with a small fabric, in a folder that is removed afterwards.
 
   with_fabric.py [--memory N] COMMAND...
 
 The fabric has two NICs that are the two ends of one memif, so two processes reach each other and
 one process reaches itself; --memory adds N that are called memory0 and on, which a module under
-test gives to its transport in memory. ZTCP_CONFIG names its config; %DIR% in an argument becomes the folder.
-Any ZTCP_* or NCCL_* variable of the caller is hidden.
+test gives to its in-memory transport. ZTCP_CONFIG names its config; %DIR% in an argument becomes
+the folder. All ZTCP_* and NCCL_* variables of the caller are removed.
 """
 import os
 import pathlib
