@@ -33,7 +33,6 @@ BEHIND = {
     "packaging",
     "plugin",
     "tests/chaos",
-    "tests/packages",
     "tests/unit/bench",
     "tests/unit/comms",
     "tests/unit/config",

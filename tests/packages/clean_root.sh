@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# For the package tests: a clean root of a Debian suite, in namespaces that take all mounts and
-# processes with them, and the job that is run from installed files. Sourced.
+# For the package tests, which source it: a clean root of a Debian suite, in namespaces that take
+# all mounts and processes with them, and a job that is run from installed files.
 
 say() { printf '[%4d s] %s\n' "$SECONDS" "$*"; }
 fail() { echo "FAILED: $*" >&2; exit 1; }
 skip() { echo "$*"; exit 77; }
 
-# into_namespaces "$0" "$@": starts the script again with mounts and processes of its own.
+# into_namespaces "$0" "$@": restarts the script with its own mounts and processes.
 into_namespaces() {
   [ "$(id -u)" = 0 ] || skip "needs root: a clean root is made by debootstrap and entered by chroot"
   [ -z "${ZTCP_IN_NAMESPACES:-}" ] || return 0
   local mounts=(--mount --propagation private --mount-proc)
-  # In a chroot / is no mount, and nothing can be made private.
+  # In a chroot / is no mount point, and can't be made private.
   mountpoint -q / || mounts=(--mount --propagation unchanged)
   ZTCP_IN_NAMESPACES=1 exec unshare "${mounts[@]}" --pid --fork --kill-child "$@"
 }
 
-# make_root SUITE: a minimal root in $root; it goes away when the script ends. ZTCP_CLEAN_ROOT names a
-# folder that holds one already; it is copied.
+# make_root SUITE: makes a minimal root in $root, which is removed when the script ends.
+# ZTCP_CLEAN_ROOT names a folder that contains one already; it is copied.
 make_root() {
   local suite=$1
   work=$(mktemp -d "${TMPDIR:-/var/tmp}/ztcp-packages.XXXXXX")
@@ -48,7 +48,7 @@ bootstrap() {
   }
 }
 
-# DPDK counts the CPUs in sysfs; memif's memory lies in /dev/shm.
+# DPDK counts the CPUs in sysfs; memif's memory is in /dev/shm.
 mount_system() {
   mkdir -p "$root/dev/shm"
   mount -t proc proc "$root/proc"
@@ -61,8 +61,8 @@ in_root() {
     DEBIAN_FRONTEND=noninteractive "$@"
 }
 
-# run_job SECONDS [NAME=VALUE...]: a local fabric, its switch and an all-reduce over two ranks, by an
-# ordinary user, from what is installed; the loader finds the plugin.
+# run_job SECONDS [NAME=VALUE...]: a local fabric, its switch and an all-reduce over two ranks, by
+# an ordinary user, from the installed files; the loader finds the plugin.
 run_job() {
   local budget=$1
   shift
@@ -92,10 +92,11 @@ run_job() {
       exit $status'
 }
 
-# How many processes have the plugin mapped; with " (deleted)": the one that an upgrade replaced.
+# The number of processes that have the plugin mapped; with " (deleted)": the one that an upgrade
+# replaced.
 mapped() { in_root bash -c "grep -l 'libnccl-net\\.so$1\$' /proc/[0-9]*/maps 2>/dev/null" | wc -l; }
 
-# await_job PID LOG: until both ranks of a job run.
+# await_job PID LOG: waits until both ranks of a job run.
 await_job() {
   for _ in $(seq 200); do
     [ "$(mapped '')" -lt 2 ] || return 0
@@ -106,7 +107,7 @@ await_job() {
   fail "the job does not run"
 }
 
-# Is the library, and only by its switched-off name, there?
+# True if the library is there only by its switched-off name.
 is_off() {
   [ ! -e "$root$1" ] && [ -e "$root$1_bak" ]
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Which docker command packaging/container/run makes of a host's config, and whether the lines of
-docs/containers.md are that or give at least as much."""
+"""Checks the docker command that packaging/container/run makes of a host's config, and that the
+lines of docs/containers.md are the same or give at least as much."""
 import os
 import pathlib
 import shlex
@@ -13,7 +13,7 @@ import unittest
 PACKAGING = pathlib.Path(__file__).resolve().parents[2] / "packaging"
 RUN = PACKAGING / "container/run"
 PAGE = PACKAGING.parent / "docs/containers.md"
-HOME = "/usr/local/tfabric/tools"  # Where set-up puts config and locks.
+HOME = "/usr/local/tfabric/tools"  # Set-up's folder of config and locks.
 FLAGS = {"--rm", "--privileged", "-it", "-d"}
 NIC = '[[nic]]\nname = "ztcp{i}"\ndriver = "pci"\npci = "0000:0{i}:00.0"\n'
 
@@ -39,7 +39,7 @@ def options(words):
 
 
 def shows(given, path, target):
-    """Does a line mount what a container is to see as target, from path of the host, writable?"""
+    """True if a line mounts the host's `path` as `target` in the container, writable."""
     for option, value in given:
         source, _, seen = value.partition(":") if option == "-v" else ("", "", "")
         source, seen = source.rstrip("/"), seen.rstrip("/")
@@ -49,21 +49,21 @@ def shows(given, path, target):
 
 
 def lacks(given, wanted):
-    """Which (option, value) of a line another one does not give in its own way."""
+    """(option, value) of each wanted option that a line does not give in some form."""
     mighty = ("--privileged", None) in given and not any(option == "--user" for option, _ in given)
     for option, value in wanted:
         if option == "-v":
             source, target = value.split(":")[:2]
-            # A container without the host's machine id is not compared with the config's.
+            # Without the host's machine id the container is not compared with the config's.
             ok = shows(given, source, target) or source == "/etc/machine-id"
         elif option == "--device":
             ok = mighty and shows(given, value, value)
         elif option == "--ipc":
             ok = shows(given, "/dev/shm", "/dev/shm")
         elif option in ("--cap-add", "--user", "--group-add") or value == "memlock=-1":
-            ok = mighty  # Root with CAP_IPC_LOCK, for which no limit of locked memory holds.
+            ok = mighty  # Root with CAP_IPC_LOCK has no limit of locked memory.
         else:
-            # Rank processes have more room; nothing of ztcp needs it. / The default.
+            # More stack for rank processes, which ztcp does not need; the config's default place.
             ok = (option, value) in given or value in ("stack=67108864", f"ZTCP_CONFIG={HOME}/config/ztcp.conf")
         if not ok and option != "--rm":
             yield option, value
@@ -127,7 +127,7 @@ class Container(unittest.TestCase):
                          ["SYS_RAWIO", "SYS_ADMIN"])
 
     def documented(self, host_class):
-        """(option, value) of the line for a host as the document has it."""
+        """(option, value) of the document's line for a kind of host."""
         (self.folder / "sys/bus/pci/drivers/nvidia").mkdir(parents=True, exist_ok=True)
         words = self.words(f'schema = 1\n[host]\nclass = "{host_class}"\n' + NIC.format(i=1) + NIC.format(i=2))
         return options([word.replace(str(self.folder), HOME + "/config") for word in words])

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Runs what packaging/container/Containerfile runs, in bare roots instead of images.
+"""Runs the commands of packaging/container/Containerfile in bare roots instead of images.
 
-  containerfile_test.py FOREIGN      a shared library whose SONAME is libnccl-net.so
+  containerfile_test.py FOREIGN      a shared library with the SONAME libnccl-net.so
 
-Without root a user namespace lends the right to chroot; where neither is to be had the test is
-skipped. try_tarball runs the recipe once more, in a Debian with the real tarball.
+Without root a user namespace gives the right to chroot; without either the test is skipped.
+try_tarball runs the recipe once more, in a Debian with the real tarball.
 """
 import io
 import os
@@ -30,7 +30,7 @@ SKIP = 77
 
 
 def recipe():
-    """(pattern of the file that is copied in, its place, defaults of the arguments, what is run)"""
+    """(pattern of the copied file, its place, defaults of the arguments, the commands of RUN)"""
     pattern, place = re.search(r"^COPY (\S+) (\S+)$", RECIPE, re.M).groups()
     arguments = dict(re.findall(r'^ARG (\w+)="?([^"\n]*)"?$', RECIPE, re.M))
     run, = re.findall(r"^RUN ((?:.*\\\n)*.*)$", RECIPE, re.M)
@@ -56,7 +56,7 @@ class Containerfile(unittest.TestCase):
             for library in re.findall(r"(/\S+)", listed):
                 (self.root / library[1:]).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(library, self.root / library[1:])
-        # Where /sbin/ldconfig is a script around the real one.
+        # /sbin/ldconfig may be a script around the real one.
         shutil.copy(shutil.which("ldconfig.real", path=PATH) or shutil.which("ldconfig", path=PATH),
                     self.root / "usr/sbin/ldconfig")
         self.pattern, self.place, self.arguments, self.run_line = recipe()
@@ -69,7 +69,7 @@ class Containerfile(unittest.TestCase):
             check=False)
 
     def build(self, content=OURS, **environment):
-        """Does COPY and RUN with a tarball that holds the real installer and little else."""
+        """Does COPY and RUN with a tarball of the real installer and a few stand-ins."""
         with tarfile.open(self.root / self.place[1:], "w:gz") as tarball:
             for name, data, mode in (("install", (PACKAGING / "tarball/install").read_bytes(), 0o755),
                                      ("lib/libnccl-net.so", content, 0o755), ("bin/ztcp_perf", b"", 0o755),
@@ -95,7 +95,7 @@ class Containerfile(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0, done.stdout)
         self.assertIn(f'--build-arg SWITCH_OFF="{naming}"', done.stdout)
         self.assertFalse((self.root / "usr/bin/ztcp_perf").exists())
-        shutil.rmtree(self.root / "tmp/ztcp")  # What a build leaves that fails is in no image.
+        shutil.rmtree(self.root / "tmp/ztcp")  # Leftovers of a failed build are in no image.
 
     def test_installs_where_nccl_images_look_and_leaves_nothing_else(self):
         done = self.build()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Holds what documents say against the tools, the schema and the sources.
+"""Compares the documents with the tools, the schema and the sources.
 
   docs_test.py PROGRAM...     paths of ztcp_setup, ztcp_perf, ztcp_switch, of engine_bench where it is built
 """
@@ -25,19 +25,20 @@ DOCUMENTS = sorted(
                 *ROOT.glob("bench/**/*.md"), *ROOT.glob("tests/**/*.md"),
                 *ROOT.glob("packaging/man/*.scd*"), *ROOT.glob("packaging/kubernetes/*"),
                 *ROOT.glob("packaging/container/*")] if p.is_file())
-# Programs of the repository whose options are documented, beside those that are built.
+# Programs of the repository with documented options, beside the built ones.
 SCRIPTS = ["tools/quickstart", "tools/run-tests", "tools/run-release", "tools/run-hostlab",
            "tools/install-packages", "packaging/build-deb", "packaging/build-rpm", "packaging/build-tarball",
            "packaging/container/run", "bench/gpu/run", "bench/gpu/train", "bench/gpu/verbs", "bench/gpu/curves",
            "bench/side_by_side", "tests/chaos/chaos.py"]
-# Those that take words beside options: stages, scenarios, groups of packages.
+# Programs that take words beside options: stages, scenarios, groups of packages.
 CHOOSERS = ["tools/run-tests", "tools/run-release", "tools/run-hostlab", "tools/install-packages"]
-# Variables that are no settings of the plugin: of tools and scripts.
+# Variables of tools and scripts, which are no settings of the plugin.
 OTHER_VARIABLES = {"ZTCP_PERF_SECRET", "ZTCP_PACKAGES", "ZTCP_CLEAN_ROOT"}
 
 
 def spans(text):
-    """Code in a document: lines of indented or fenced blocks, and `spans`, with shell lines joined."""
+    """Code in a document: lines of indented or fenced blocks, and `spans`, with shell lines joined.
+    """
     text = re.sub(r"\\\n\s*", " ", text)
     fenced = False
     for line in text.splitlines():
@@ -73,7 +74,7 @@ def output_of(program, option):
 
 
 def table(text, heading):
-    """{first cell: other cells} of what tables stand under a heading."""
+    """{first cell: other cells} of the tables under a heading."""
     section = text.split(heading, 1)[1].split("\n#")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines()
             if line.startswith("|")]
@@ -85,7 +86,7 @@ def number(cell):
 
 
 def rounded(exact, told):
-    """Is told what exact is, to as many digits as told has?"""
+    """True if `told` is `exact` rounded to as many digits as `told` has."""
     told = re.match(r"[\d.]+", told).group()
     return f"{exact:.{len(told.partition('.')[2])}f}" == told
 
@@ -137,7 +138,8 @@ class Documents(unittest.TestCase):
                 for program, words in commands(span):
                     for word in words:
                         option = re.match(r"--?[A-Za-z][\w-]*", word)
-                        # What a script hands on to a container or job is not its own.
+                        # Words that a script passes on to a container or job are not its own
+                        # options.
                         if not option or word.startswith("-D"):
                             if program == "packaging/container/run" and not word.startswith("-"):
                                 break
@@ -145,7 +147,7 @@ class Documents(unittest.TestCase):
                         seen += 1
                         self.assertIn(option.group(), self.known_options(program),
                                       f"{document.relative_to(ROOT)}: {program} has no {word}: {span}")
-        self.assertGreater(seen, 60, "hardly anything was looked at")
+        self.assertGreater(seen, 60, "too few cases were found")
 
     def test_the_first_example_of_the_switch_runs(self):
         text = (ROOT / "packaging/man/ztcp_switch.1.scd").read_text()
@@ -178,7 +180,7 @@ class Documents(unittest.TestCase):
                             seen += 1
                             self.assertIn(word, known[program],
                                           f"{document.relative_to(ROOT)}: {program} has no {word}: {span}")
-        self.assertGreater(seen, 3, "hardly anything was looked at")
+        self.assertGreater(seen, 3, "too few cases were found")
 
     def test_what_a_builder_wants_is_what_install_packages_brings(self):
         groups = (ROOT / "tools/install-packages").read_text()
@@ -191,7 +193,7 @@ class Documents(unittest.TestCase):
     def test_man_pages_name_every_option_and_no_other(self):
         for name in TOOLS:
             page = next(ROOT.glob(f"packaging/man/{name}.*.scd")).read_text().replace("\\", "")
-            page = page.split("# EXAMPLE")[0]  # They run other tools, too.
+            page = page.split("# EXAMPLE")[0]  # Examples run other tools, too.
             told = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", page))
             known = {o for o in self.known_options(name) if o.startswith("--")}
             self.assertEqual(known - told - {"--help", "--version"}, set(), f"{name}: not in its man page")
@@ -205,7 +207,7 @@ class Documents(unittest.TestCase):
                     if section in self.keys and key not in ("cc", "h"):
                         seen += 1
                         self.assertIn(key, self.keys[section], f"{document.relative_to(ROOT)}: {span}")
-        self.assertGreater(seen, 10, "hardly anything was looked at")
+        self.assertGreater(seen, 10, "too few cases were found")
 
     def test_toml_in_documents_has_known_keys(self):
         every = set().union(*self.keys.values())
@@ -276,8 +278,9 @@ class Documents(unittest.TestCase):
                 self.assertTrue(rounded(float(recorded[network][0]), cell.replace(",", "")), f"{model}, {network}: {cell}")
 
     def compare(self, told, ranks_unsaid, of, record, columns):
-        """Compares the rows told with those of `record` under headings that end in `of`, in these columns: rows that say
-        of how many ranks they are, or, with `ranks_unsaid` before them, those that do not."""
+        """Compares the rows told with those of `record` under headings that end in `of`, in these
+        columns: the rows that state their number of ranks, or, with `ranks_unsaid` before them, those
+        that do not."""
         seen = 0
         for name, cells in told.items():
             row = re.fullmatch(r"([24]) ranks, (send/recv|all-reduce|all-to-all) (\d+) (\w+)( \(bus\))?",
@@ -294,13 +297,13 @@ class Documents(unittest.TestCase):
                 if cell.endswith("GB/s"):
                     exact = size_bytes * bus / exact / 1e3
                 self.assertTrue(rounded(exact, cell), f"{name}: {cell}, recorded: {exact}")
-        self.assertGreater(seen, 10, "hardly anything was looked at")
+        self.assertGreater(seen, 10, "too few cases were found")
 
     def test_the_engines_numbers_are_those_of_its_record(self):
         runs = json.loads((RESULTS / "engine-h100-host.json").read_text())["results"]
         rows = re.findall(r"^\| (\d+)(, 64 KB super-segments)? \| (\w+) \| (\d+) MiB \| (\d+) Gb/s \| (\d+) Gb/s "
                           r"\| ([\d.]+) \|", (RESULTS / "README.md").read_text(), re.M)
-        self.assertGreater(len(rows), 3, "hardly anything was looked at")
+        self.assertGreater(len(rows), 3, "too few cases were found")
         for mtu, joined, checksum, size, goodput, copy, ratio in rows:
             run, = [r for r in runs if (r["mtu"], r["super_segment_bytes"] > 0, r["checksum"], r["working_set_bytes"])
                     == (int(mtu), bool(joined), checksum, int(size) << 20)]
@@ -318,7 +321,7 @@ class Documents(unittest.TestCase):
         suites = {name.split(".")[0] for name in real}
         told = re.findall(r"`(?:\w+/)?([A-Z]\w*\.(?:[A-Z]\w*|\*))(?:/[\w*]+)?`",
                           (ROOT / "transport/tcp/CONFORMANCE.md").read_text())
-        self.assertGreater(len(told), 100, "hardly anything was looked at")
+        self.assertGreater(len(told), 100, "too few cases were found")
         for name in told:
             self.assertTrue(name in real or name.endswith(".*") and name[:-2] in suites, f"there is no test {name}")
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Holds the built binaries and our own object files against what hardening promises.
+"""Checks the hardening of the built binaries and of our own object files.
 
   hardening_test.py BUILD
 
-Binaries: position independent, read-only after relocation, everything bound at load, no executable
-stack, no RUNPATH (the build tree's own among them), the stack protector in use. Objects: notes of
-indirect branch tracking and shadow stacks in each. A binary has these only where all that is linked
-in has, and Debian 12's DPDK and libstdc++ do not.
+Binaries: position independent, read-only after relocation, all symbols bound at load, no executable
+stack, no RUNPATH (not the build tree's either), the stack protector in use. Objects: notes of
+indirect branch tracking and shadow stacks in each. A binary has these only if everything linked
+into it has, and Debian 12's DPDK and libstdc++ do not.
 """
 import os
 import pathlib
@@ -19,12 +19,12 @@ import unittest
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 BINARIES = ["plugin/libnccl-net.so", *(f"tools/{name}/{name}" for name in ("ztcp_setup", "ztcp_perf", "ztcp_switch"))]
-# Static libraries of the product, whose objects parse what comes from outside.
+# Static libraries of the product with objects that parse input from outside.
 LIBRARIES = ["transport/core/libcore.a", "transport/wire/libwire.a", "transport/tcp/libtcp.a", "transport/msg/libmsg.a",
              "transport/comms/libcomms.a", "transport/sockets/libsockets.a", "transport/verbs/libverbs.a",
              "transport/link/libplain_link.a", "config/libconfig.a", "plugin/libplugin.a"]
 
-# Optimised, no function there has an array on its stack: nothing of it is to be protected.
+# Optimised, no function there has an array on its stack, so that none needs the protector.
 WITHOUT_ARRAYS = ["transport/wire/libwire.a"]
 
 
@@ -66,6 +66,6 @@ class Hardening(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    # What is relative in a thin archive is so from the build folder on.
+    # Relative paths in a thin archive start at the build folder.
     os.chdir(BUILD)
     unittest.main(argv=sys.argv[:1])

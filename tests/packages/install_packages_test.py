@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""tools/install-packages with stand-ins for apt-get, dpkg-query, sudo and id: what it runs, what it shows."""
+"""tools/install-packages with stand-ins for apt-get, dpkg-query, sudo and id: the commands it runs
+and its output."""
 import os
 import pathlib
 import subprocess
@@ -10,10 +11,10 @@ import unittest
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools/install-packages"
 PROGRAMS = {
-    "dpkg-query": "exit 1",  # Nothing is installed.
+    "dpkg-query": "exit 1",  # No package is installed.
     "id": 'echo "${FAKE_UID:-0}"',
     "sudo": '[ "${FAKE_SUDO:-ok}" = ok ] || { echo "user is not in the sudoers file" >&2; exit 1; }; exec "$@"',
-    # Without a network `update` succeeds unless it is told not to, as apt's does.
+    # Without a network `update` succeeds unless told not to, as apt's does.
     "apt-get": """echo "$*" >>"$FAKE_LOG"
 case "$*" in
   *update*)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Holds the SBOM and the notices against the binaries they speak of.
+"""Compares the SBOM and the notices with the binaries they describe.
 
   inventory_test.py BUILD
 """
@@ -91,7 +91,7 @@ class Inventory(unittest.TestCase):
         both = {"DPDK", "fmt", "toml++", "tl::expected", "GCC run-time library"}
         self.assertLessEqual(both, inside["libnccl-net-ztcp"])
         self.assertLessEqual(both | {"CLI11", "JSON for Modern C++", "hwloc"}, inside["ztcp-tools"])
-        # And what is not: the plugin has no command line and no hwloc.
+        # The plugin has no command line and no hwloc.
         self.assertTrue({"CLI11", "JSON for Modern C++", "hwloc"}.isdisjoint(inside["libnccl-net-ztcp"]))
 
     def test_says_dpdks_version_as_pkg_config_does(self):
@@ -129,7 +129,7 @@ class Inventory(unittest.TestCase):
             if gone not in listed:
                 self.fail(f"components.toml lacks {gone}")
             if "strlcpy" in gone and "libbsd" not in self.notices["libnccl-net-ztcp"]:
-                continue  # A distribution whose DPDK does without libbsd.
+                continue  # A distribution with a DPDK without libbsd.
             shortened = self.out / "components.toml"
             shortened.write_text(listed.replace(gone, 'source = "nothing"' if "=" in gone else ""))
             done = inventory("libnccl-net-ztcp", self.out / "refused", "--components", shortened)

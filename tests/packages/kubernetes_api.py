@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""The part of the Kubernetes API that the examples use, and a judge of documents by it.
+"""The part of the Kubernetes API that the examples use, and a check of documents against it.
 
-The facts below are field names, types, which fields must be there and which values exist; they are
-in a form of our own. Run as a program this holds them against the API's specification, the OpenAPI
-file that Kubernetes publishes (api/openapi-spec/swagger.json of kubernetes/kubernetes; clients ship
-copies):
+The facts below are field names, types, required fields and allowed values, in a form of our own.
+Run as a program this compares them with the API's specification, the OpenAPI file that Kubernetes
+publishes (api/openapi-spec/swagger.json of kubernetes/kubernetes; clients ship copies):
 
   kubernetes_api.py SWAGGER_JSON...
 
-Done on 2026-11-20 with the files of Kubernetes 1.32 and 1.36 (kubernetes/swagger.json.unprocessed of
-kubernetes-client/python at v32.0.0 and v36.0.3): 19 definitions and 80 fields agree with each.
+Done on 2026-11-20 with the files of Kubernetes 1.32 and 1.36 (kubernetes/swagger.json.unprocessed
+of kubernetes-client/python at v32.0.0 and v36.0.3): 19 definitions and 80 fields agree with each.
 """
 import json
 import pathlib
 import re
 import sys
 
-# A type is string, boolean, int32, int64 or Quantity; a definition below; [type] a list, {type} a map;
-# (values) strings. A field with ! must be there. What the API knows beyond that is refused here, too.
+# A type is string, boolean, int32, int64 or Quantity; a definition below; [type] a list, {type} a
+# map; (values) strings. A field with ! is required. Other fields of the API are refused here, too.
 API = {
     "core.v1.ConfigMap": {
         "apiVersion": "string", "kind": "string", "metadata": "ObjectMeta", "data": "{string}",
@@ -56,7 +55,7 @@ API = {
         "name!": "string", "mountPath!": "string", "readOnly": "boolean", "subPath": "string"},
     "core.v1.Volume": {
         "name!": "string", "hostPath": "HostPathVolumeSource", "emptyDir": "EmptyDirVolumeSource"},
-    # Values of hostPath's type and of emptyDir's medium stand in the API's documents alone.
+    # The values of hostPath's type and of emptyDir's medium are only in the API's documents.
     "core.v1.HostPathVolumeSource": {"path!": "string", "type": "string"},
     "core.v1.EmptyDirVolumeSource": {"medium": "string", "sizeLimit": "Quantity"},
     "meta.v1.ObjectMeta": {
@@ -68,7 +67,8 @@ QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?")
 
 
 def is_integer(value, bits):
-    return type(value) is int and -1 << bits - 1 <= value < 1 << bits - 1  # bool is an int to isinstance().
+    # bool is an int to isinstance().
+    return type(value) is int and -1 << bits - 1 <= value < 1 << bits - 1
 
 
 PLAIN = {"string": lambda v: isinstance(v, str), "boolean": lambda v: isinstance(v, bool),
@@ -77,7 +77,7 @@ PLAIN = {"string": lambda v: isinstance(v, str), "boolean": lambda v: isinstance
 
 
 def misfits(value, kind, where):
-    """What of a value does not fit its type, by path."""
+    """The parts of a value that do not fit its type, by path."""
     if isinstance(kind, tuple):
         return [] if value in kind else [f"{where}: {value!r} is none of {', '.join(kind)}"]
     if kind in PLAIN:
@@ -99,13 +99,13 @@ def misfits(value, kind, where):
 
 
 def judge(document):
-    """What is wrong with a document, empty when nothing is."""
+    """The faults of a document; empty when there are none."""
     kind = KINDS.get((document.get("apiVersion"), document.get("kind")))
     return misfits(document, kind, kind) if kind else [f"{document.get('kind')}: no such kind here"]
 
 
 def form(schema):
-    """The type of a field of the specification, as it is written above."""
+    """The type of a field of the specification, in the notation above."""
     if "$ref" in schema:
         return schema["$ref"].split(".")[-1]
     if schema["type"] == "array":
@@ -116,7 +116,7 @@ def form(schema):
 
 
 def differences(specification):
-    """(how many fields were compared, what is said of them above that the specification doesn't say)."""
+    """(number of fields compared, statements above that the specification does not contain)."""
     compared, found = 0, []
     for name, fields in API.items():
         full, = [n for n in specification if re.fullmatch(rf"io\.k8s\..*\b{re.escape(name)}", n)]

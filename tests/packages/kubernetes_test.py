@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Holds the Kubernetes examples against the part of the API that they use, without a cluster."""
+"""Checks the Kubernetes examples against the part of the API that they use, without a cluster."""
 import copy
 import json
 import pathlib
@@ -17,7 +17,7 @@ FOLDER = pathlib.Path(__file__).resolve().parents[2] / "packaging/kubernetes"
 
 
 def specification():
-    """An OpenAPI file that says what API says."""
+    """An OpenAPI file with the contents of API."""
     def schema(kind):
         if isinstance(kind, tuple):
             return {"type": "string", "description": f"One of {', '.join(kind)}."}
@@ -48,7 +48,7 @@ class Kubernetes(unittest.TestCase):
             self.assertEqual(judge(document), [])
 
     def broken(self, path, value):
-        """What the judge says of the Job with one field set; None takes it away."""
+        """The faults of the Job with one field set; None removes it."""
         job = copy.deepcopy(self.documents["Job"])
         *folders, last = path
         at = job

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""NCCL_NET=ztcp in /etc/nccl.conf: written when asked for, taken away with the package, and never at the
-cost of a line of somebody else's. The scripts of the packages run with other paths in place of the host's.
+"""NCCL_NET=ztcp in /etc/nccl.conf: written on request, removed with the package, and never at the
+cost of another line. The packages' scripts run with other paths in place of the host's.
 """
 import os
 import pathlib
@@ -13,7 +13,7 @@ import unittest
 PACKAGING = pathlib.Path(__file__).resolve().parents[2] / "packaging"
 SCRIPT = PACKAGING / "nccl-conf"
 LINE = "NCCL_NET=ztcp"
-# debconf's protocol as far as the scripts speak it: answers in files.
+# The part of debconf's protocol that the scripts use: answers in files.
 CONFMODULE = """
 db_get() { RET=$(cat "$ANSWERS/${1##*/}"); }
 db_set() { printf %s "$2" >"$ANSWERS/${1##*/}"; }
@@ -24,7 +24,8 @@ db_stop() { :; }
 
 
 def variables(text):
-    """As NCCL reads the file: the first line that names a variable counts; old releases know no comments."""
+    """As NCCL reads the file: the first line that names a variable counts; old releases know no
+    comments."""
     found = {}
     for line in text.splitlines():
         name, equals, value = line.partition("=")
@@ -167,7 +168,7 @@ class Debian(unittest.TestCase):
 
     def test_asks_and_writes_nothing_by_itself(self):
         self.install()
-        # debconf shows what is at least high, unless it is told otherwise.
+        # By default debconf shows questions of priority high and above.
         self.assertEqual((self.answers / "asked").read_text(), "high demand\n")
         self.assertFalse(self.file.exists())
         for field in ("Type: boolean", "Default: false"):
