@@ -32,7 +32,6 @@ BEHIND = {
     "hugepage",
     "packaging",
     "plugin",
-    "tests/chaos",
     "tests/unit/bench",
     "tests/unit/comms",
     "tests/unit/config",

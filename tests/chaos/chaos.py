@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
 """Runs random ztcp_perf jobs over the built plugin, injects a fault into each while data moves, and judges how each ends."""
-# plan.py draws a job from its seed, worlds.py and hosts.py make its network, job.py runs it, faults.py injects the fault,
-# relay.py hides a dead rank from ztcp_perf, outputs.py and judge.py turn the results into a verdict.
+# plan.py draws a job from its seed, worlds.py and hosts.py make its network, job.py runs it,
+# faults.py injects the fault, relay.py hides a dead rank from ztcp_perf, outputs.py and judge.py
+# turn the results into a verdict.
 from __future__ import annotations
 
 import argparse

@@ -20,7 +20,7 @@ from worlds import World
 SMALLER_MTUS = (576, 800, 1280)
 # Added to the MTU of the hosts, but not of the switch.
 RAISED_MTU_BYTES = 2000
-# Survivors of a stopped rank have done by then what they can do without it.
+# By then the survivors of a stopped rank have done all they can without it.
 SETTLED_S = 0.06
 
 
@@ -33,7 +33,7 @@ class Running(Protocol):
 
     @property
     def relay(self) -> Relay:
-        """Of --rendezvous."""
+        """The relay of --rendezvous."""
 
     def pause(self, seconds: float) -> None:
         """Waits, but not longer than ranks run."""

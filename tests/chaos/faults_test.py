@@ -67,7 +67,7 @@ class Deaths(unittest.TestCase):
         stop, cont, kill = signal.SIGSTOP, signal.SIGCONT, signal.SIGKILL
         self.assertEqual(ends, {(stop, kill, cont), (stop, cont, kill, cont)})
 
-    def test_a_rank_that_nobody_waits_for_runs_on_until_one_does(self):
+    def test_a_rank_runs_on_until_another_waits_for_it(self):
         job = job_of(Rank(False, False, True), Rank(False))
         faults.leave(job)
         stop, cont = signal.SIGSTOP, signal.SIGCONT

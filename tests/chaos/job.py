@@ -19,16 +19,17 @@ from processes import Broken, Cancelled, Process, free_port, wait_until
 from relay import Relay
 from worlds import Tools, World, world_of
 
-# A row of results for each message size is the progress of a job. Data moves once there are so many.
+# A row of results for each message size is the progress of a job. Data moves once there are so
+# many.
 ROWS_BEFORE_FAULT = 3
-# ztcp_perf fits the iterations of a row to the time budget, by its warm-up. It stops early when an outage makes the mean of
-# a row look too slow for the rest of the budget, so rows need many iterations; but a row of too many that were planned by
-# a lucky warm-up takes too long on a busy machine.
+# ztcp_perf fits the iterations of a row to the time budget, by its warm-up. It stops early when an
+# outage makes the mean of a row look too slow for the rest of the budget, so rows need many
+# iterations; but a row with too many, planned by a lucky warm-up, takes too long on a busy machine.
 ROWS_PER_S = 10
 MOST_ITERATIONS = 4000
 START_S = 60
 STILL_MOVING_S = 15
-MET_S = 1  # A fault met a job that ends well so long after its begin, before its end.
+MET_S = 1  # The fault counts as met if the job went on for so long after its start and ended well.
 MOST_BOUNDS = 3  # A job that is slow but still moves gets more time.
 
 
@@ -58,7 +59,7 @@ class Job:
         self._relay: Relay | None = None
         self.ranks: list[Process] = []
         self.no_request_in_flight = False
-        self.log_sizes = [0] * plan.ranks  # Of ZTCP_LOG when the fault began.
+        self.log_sizes = [0] * plan.ranks  # Sizes of ZTCP_LOG when the fault began.
 
     def run(self) -> Outcome:
         began = time.monotonic()
@@ -103,7 +104,8 @@ class Job:
         self._relay = Relay(plan.ranks, self.world.harness_addresses(), (self.world.first_address(), free_port()))
         rows = max(20, round(plan.budget_s * ROWS_PER_S))
         smallest = plan.size_kib << 10
-        stall_s = MOST_BOUNDS * plan.bound_s(self.timeout_multiplier) + plan.duration_s + 60  # Later than the harness's bound.
+        # Later than the harness's bound.
+        stall_s = MOST_BOUNDS * plan.bound_s(self.timeout_multiplier) + plan.duration_s + 60
         for rank in range(plan.ranks):
             command = [str(self.tools.perf), "--plugin", str(self.tools.plugin), "--ranks", str(plan.ranks), "--rank", str(rank),
                        "--rendezvous", self.relay.rendezvous(rank), "--op", plan.op, "--tags", str(plan.tags),
@@ -161,7 +163,8 @@ class Job:
             self.relay.end_muted()
 
     def _was_met(self, was_injected: bool, rows_before: int, ends: list[RankEnd]) -> bool:
-        if self.plan.fault in NICS:  # They count messages, so data has moved, perhaps for less than a row.
+        # They count messages, so data has moved, perhaps for less than a row.
+        if self.plan.fault in NICS:
             return self.world.was_met()
         if self.plan.fault in BY_ENVIRONMENT:
             return self._row_count() > 0 and self.world.was_met()
@@ -174,7 +177,7 @@ class Job:
         has_failed = any(end.status != 0 and not end.is_victim for end in ends)
         return was_injected and (has_failed or self._row_count() > rows_before)
 
-    # --- Output of the ranks ------------------------------------------------------------------------
+    # --- Output of the ranks ----------------------------------------------------------------------
     def _row_count(self) -> int:
         return len(outputs.rows(self.ranks[0].output()))
 

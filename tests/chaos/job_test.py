@@ -49,7 +49,8 @@ class Jobs(unittest.TestCase):
         job._relay = mock.Mock()
         return job
 
-    # --- Survivors of a dead rank ---------------------------------------------------------------------
+    # --- Survivors of a dead rank
+    # ------------------------------------------------------------------
     def test_survivors_that_all_wait_in_ztcp_perf_had_no_request_in_flight(self):
         job = self.job(Rank(-9), Rank(), Rank())
         job._end_idle_survivors()
@@ -68,7 +69,8 @@ class Jobs(unittest.TestCase):
         self.assertFalse(job.no_request_in_flight)
         job.relay.end_muted.assert_not_called()
 
-    # --- Faults that software NICs and switches count -------------------------------------------------
+    # --- Faults that software NICs and switches count
+    # ----------------------------------------------
     def test_a_fault_of_a_nic_needs_no_row_of_results(self):
         for fault, is_met in (("device-lost", True), ("loss", False)):
             job = self.job(Rank(1), Rank(3), fault=fault)
@@ -76,7 +78,8 @@ class Jobs(unittest.TestCase):
             with mock.patch.object(job, "_row_count", return_value=0):
                 self.assertIs(job._was_met(was_injected=False, rows_before=0, ends=[]), is_met)
 
-    # --- Faults of jobs that end well -----------------------------------------------------------------
+    # --- Faults of jobs that end well
+    # --------------------------------------------------------------
     def injected(self, seconds, *ranks):
         times = iter((0.0, seconds))
         job = self.job(*ranks, fault="stop")
@@ -86,7 +89,7 @@ class Jobs(unittest.TestCase):
     def test_a_fault_after_the_end_came_too_late(self):
         self.assertFalse(self.injected(0.1, Rank(0), Rank(0)))
 
-    def test_a_fault_that_a_job_outlived_or_spent_a_second_in_has_met_it(self):
+    def test_a_fault_is_met_if_the_job_outlived_it_or_ran_a_second_in_it(self):
         self.assertTrue(self.injected(0.1, Rank(0), Rank()))
         self.assertTrue(self.injected(20, Rank(0), Rank(0)))
 

@@ -13,7 +13,8 @@ WRONG_DATA_STATUS = 4  # ztcp_perf(1), EXIT STATUS.
 # ztcp_perf timed out: the plugin neither completed nor failed a request.
 STALLED = re.compile(r"nothing moved for \d|has said nothing for \d")
 WRONG_SIZE = re.compile(r"the plugin says -?\d+ bytes came, \d+ were sent")
-# Warnings that explain the end of a connection. Others, such as the count of damaged frames, do not.
+# Warnings that explain the end of a connection. Others, such as the count of damaged frames, do
+# not.
 CAUSE = re.compile(r"\bfailed\b|\bno connection\b|\bno carrier\b|\bno route\b|\bno queue pair\b|\bis gone\b|\bout of memory\b")
 # The failure of one rail of a merged device does not end a connection.
 RAIL = re.compile(r"\bthe rail over .* has failed to\b")
@@ -43,7 +44,8 @@ class RankEnd:
     status: int | None  # As in subprocess: negative for a signal. None: still running at the bound.
     is_victim: bool = False  # The harness ended it by a signal.
     plugin_lines: list[str] = dataclasses.field(default_factory=list)  # Warnings in ZTCP_LOG.
-    own_lines: list[str] = dataclasses.field(default_factory=list)     # Output of ztcp_perf without its table.
+    # Output of ztcp_perf without its table.
+    own_lines: list[str] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass

@@ -36,7 +36,8 @@ class Judge(unittest.TestCase):
         self.assertTrue(judgement.reason)
         return judgement.reason
 
-    # --- Jobs that must finish ------------------------------------------------------------------------
+    # --- Jobs that must finish
+    # ---------------------------------------------------------------------
     def test_a_job_that_finishes_is_ok(self):
         for expect in (Expect.FINISH, Expect.EITHER):
             self.verdict(Verdict.OK, ended(0, 0, 0), expect)
@@ -48,7 +49,8 @@ class Judge(unittest.TestCase):
     def test_warnings_of_a_job_that_finishes_are_ignored(self):
         self.verdict(Verdict.OK, ended(0, 0, plugin_lines=[DAMAGED]))
 
-    # --- Jobs that must fail --------------------------------------------------------------------------
+    # --- Jobs that must fail
+    # -----------------------------------------------------------------------
     def test_survivors_that_fail_with_a_cause_are_as_expected(self):
         self.assertIn("the peer refused", self.verdict(Verdict.FAILED_AS_EXPECTED, [failed(0), killed(1)], Expect.FAIL))
         self.verdict(Verdict.FAILED_AS_EXPECTED, [failed(0), failed(1)], Expect.EITHER)
@@ -63,7 +65,8 @@ class Judge(unittest.TestCase):
     def test_a_victim_may_exit_instead_of_dying(self):
         self.verdict(Verdict.FAILED_AS_EXPECTED, [failed(0), killed(1, status=3)], Expect.FAIL)
 
-    # --- Hangs ----------------------------------------------------------------------------------------
+    # --- Hangs
+    # -------------------------------------------------------------------------------------
     def test_a_rank_that_still_runs_at_the_bound_is_a_hang(self):
         for expect in Expect:
             self.assertIn("rank 1 had not ended after 61 s",
@@ -78,7 +81,8 @@ class Judge(unittest.TestCase):
             stalled = RankEnd(0, 1, plugin_lines=[DIED], own_lines=[line])
             self.verdict(Verdict.HANG, [stalled, killed(1)], Expect.FAIL)
 
-    # --- Bytes ----------------------------------------------------------------------------------------
+    # --- Bytes
+    # -------------------------------------------------------------------------------------
     def test_wrong_elements_are_reported_however_the_job_ended(self):
         for expect in Expect:
             self.verdict(Verdict.WRONG, ended(0, 0), expect, wrong_elements=1)
@@ -91,7 +95,8 @@ class Judge(unittest.TestCase):
         line = "ztcp_perf: rank 0: receive 3 from rank 1: the plugin says 12 bytes came, 16 were sent"
         self.verdict(Verdict.WRONG, [RankEnd(0, 1, plugin_lines=[DIED], own_lines=[line]), failed(1)], Expect.EITHER)
 
-    # --- Crashes --------------------------------------------------------------------------------------
+    # --- Crashes
+    # -----------------------------------------------------------------------------------
     def test_a_signal_that_the_harness_did_not_send_is_a_crash(self):
         for number in (6, 7, 8, 11):
             for expect in Expect:
@@ -114,7 +119,8 @@ class Judge(unittest.TestCase):
     def test_a_switch_that_dies_is_a_crash(self):
         self.assertIn("switch0", self.verdict(Verdict.CRASH, ended(0, 0), unexpected_ends=["switch0 ended with -11"]))
 
-    # --- Silence --------------------------------------------------------------------------------------
+    # --- Silence
+    # ------------------------------------------------------------------------------------
     def test_a_failure_without_a_plugin_line_is_silent(self):
         for expect in Expect:
             self.verdict(Verdict.SILENT, [RankEnd(0, 1, own_lines=[TOLD]), killed(1)], expect)
@@ -126,7 +132,8 @@ class Judge(unittest.TestCase):
     def test_a_survivor_without_any_line_is_silent(self):
         self.assertIn("rank 2", self.verdict(Verdict.SILENT, [failed(0), killed(1), RankEnd(2, 1)], Expect.FAIL))
 
-    # --- Faults without effect ------------------------------------------------------------------------
+    # --- Faults without effect
+    # ----------------------------------------------------------------------
     def test_a_fault_without_effect_is_unmet_and_not_ok(self):
         for expect in Expect:
             self.verdict(Verdict.UNMET, ended(0, 0), expect, met=False)

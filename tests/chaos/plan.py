@@ -39,7 +39,8 @@ DEFAULT_TIMERS = Timers(8.0, 3.0, 1.5, 7.0)
 SHORT_TIMERS = Timers(3.0, 0.8, 0.6, 5.0)
 # The default ack_timeout of 20 is 4.096 us * 2^20. A NIC waits so long for each of 8 attempts.
 RDMA_SILENCE_S = 8 * 4.096e-6 * (1 << 20)
-# Survival is required of outages up to this share of the documented limit: the rest is for a busy machine.
+# A job must survive outages up to this share of the documented limit: the rest is for a busy
+# machine.
 CERTAIN_SHARE = 0.6
 
 SWITCHED = ("sockets", "sockets-merged", "memif")
@@ -83,7 +84,8 @@ FAULTS = {
     "device-lost": "a NIC is lost",
     "message-fail": "a message of a NIC's ends with IBV_WC_RETRY_EXC_ERR",
 }
-# Injected by options or environment when processes start. Counters and logs say whether the fault took effect.
+# Injected by options or environment when processes start. Counters and logs say whether the fault
+# took effect.
 BY_ENVIRONMENT = NICS + ("loss", "duplicate", "reorder", "corrupt")
 ENDS_A_RANK = ("kill", "exit")
 # The length of these is Plan.duration_s.
@@ -177,7 +179,8 @@ def survived_s(transport: str, fault: str, timers: Timers) -> float:
         return math.inf
     if transport in RDMA:  # Silence of TCP ends nothing while an RDMA rail is left.
         return RDMA_SILENCE_S
-    if transport == "sockets-merged":  # A connection ends with its last rail: there is no redial window.
+    # A connection ends with its last rail: there is no redial window.
+    if transport == "sockets-merged":
         return timers.silence_s
     return timers.silence_s + timers.redial_window_s
 
@@ -192,7 +195,8 @@ def expected(transport: str, fault: str, duration_s: float, timers: Timers) -> E
         return Expect.FINISH  # All other faults hit one rail of two.
     if fault in ("port-down", "device-lost", "message-fail", "switch-kill"):
         return Expect.FAIL
-    # The tap is the host's interface: the restart of the switch removes the interface and its address.
+    # The tap is the host's interface: the restart of the switch removes the interface and its
+    # address.
     if fault == "mtu-hole" or (fault == "switch-restart" and transport == "sockets"):
         return Expect.EITHER
     if fault in LASTING:
@@ -237,7 +241,7 @@ def plan_of(seed: int) -> Plan:
     duration_s = draw.choice((1, 2, 4, 8, 15, 30)) if fault in LASTING else 0
     ranks = draw.choice((2, 2, 2, 3, 4))
     size_kib = draw.choice((4, 64, 256, 1024, 4096))
-    if fault == "mtu-hole":  # Which only full segments meet.
+    if fault == "mtu-hole":  # Only full segments meet the hole.
         size_kib = max(size_kib, 256)
     return Plan(
         seed=seed, transport=transport, fault=fault,

@@ -7,8 +7,9 @@ import unittest
 
 sys.dont_write_bytecode = True
 from faults import INJECT  # noqa: E402
-from plan import (BY_ENVIRONMENT, DEFAULT_TIMERS, FAULTS, NICS, SHORT_TIMERS, SWITCHED, TRANSPORTS, Expect,  # noqa: E402
-                  expected, faults_of, pairs, plan_of)
+from plan import (  # noqa: E402
+    BY_ENVIRONMENT, DEFAULT_TIMERS, FAULTS, NICS, SHORT_TIMERS, SWITCHED, TRANSPORTS, Expect, expected, faults_of,
+    pairs, plan_of)
 
 
 class Plans(unittest.TestCase):

@@ -62,7 +62,7 @@ class Relays(unittest.TestCase):
         rank.close()
         self.assertEqual(first.recv(1), b"")
 
-    def test_nothing_of_a_hushed_rank_is_heard_until_it_has_ended_muted(self):
+    def test_a_muted_rank_is_silent_until_end_muted(self):
         rank, first = self.join(1)
         other, others_first = self.join(2)
         rank.sendall(b"a")
