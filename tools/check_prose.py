@@ -27,7 +27,8 @@ FEW_WORDS = 500  # A folder with fewer words may have one of either.
 
 # Folders and pages that are still to be rewritten.
 BEHIND = {
-    "bench",
+    "bench/README.md",
+    "bench/results",
     "config",
     "hugepage",
     "packaging",

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How many cycles one byte costs the protocol engine on each side. Two engines are joined in
-// memory by reference: what one transmits, header and user memory, is what the other receives, as
-// if a NIC had moved it. So the only copy is the engine's own, from the frame into the posted
-// buffer, and the measure beside it is one memcpy of the same bytes into the same buffer.
+// Measures the cycles that the protocol engine needs for a byte on each side. Two engines are
+// joined in memory by reference: the frames that one transmits, header and user memory, are the
+// frames that the other receives, as if a NIC had moved them. So the only copy is the engine's own,
+// from the frame into the posted buffer, and it is compared with one memcpy of the same bytes into
+// the same buffer.
 //
 // Both sides run in turns on one thread and each call is charged to its side; goodput is that of
 // the slower side, as if each had a core. The sender fills the whole window before the receiver
 // runs, so that a sender's checksum pass does not leave the bytes in the receiver's L2. With
-// workers (--workers N) the receiver's time ends when they have copied all they were given.
+// workers (--workers N) the receiver's time ends when they have finished their copies.
 //
-// With --shards N eight connections are dealt out to N threads, and all are timed together by the
-// clock, beside one thread with all eight.
+// With --shards N eight connections are distributed over N threads, and all are timed together by
+// the clock, beside one thread with all eight.
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -33,7 +34,7 @@ namespace ztcp::bench {
 namespace {
 
 constexpr int kRepetitions = 9;
-// Working sets up to this are one slice or a few: more repetitions make up for it.
+// Working sets up to this have few slices: they get more repetitions.
 constexpr std::size_t kManyBytes = 32U << 20;
 
 struct Row {
@@ -81,8 +82,8 @@ struct Slices {
 };
 
 // Copies the source into the destination by memcpy, then again through the engines. Both go slice
-// by slice, so that a moment of a busy machine spoils one slice and not the whole; a memcpy of a
-// slice is also the faster memcpy, because a larger one would bypass the caches.
+// by slice, so that a moment of a busy machine spoils one slice only; a memcpy of a slice is also
+// the faster memcpy, because a larger one would bypass the caches.
 bool measure(const Row& row, Buffers& buffers, Slices& slices) {
   const std::size_t size = buffers.source.size();
   for (std::size_t at = 0; at < size; at += kSliceBytes) {
@@ -151,7 +152,7 @@ int run(const std::string& json_path, std::size_t workers, std::size_t only_mib)
   const double hz = cycles_per_second();
   const std::vector<Row> all = rows(workers, only_mib);
   std::vector<Slices> slices(all.size());
-  // Repetitions interleave, so that a busy moment of the machine touches every row a little.
+  // Repetitions interleave, so that a busy moment of the machine affects every row a little.
   for (std::size_t working_set_first = 0; working_set_first < all.size();) {
     const std::size_t working_set = all[working_set_first].working_set_bytes;
     Buffers buffers(working_set);

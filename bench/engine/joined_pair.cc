@@ -8,7 +8,7 @@ namespace ztcp::bench {
 namespace {
 
 constexpr msg::Cookie kCookie{std::byte{1}, std::byte{2}, std::byte{3}};
-// What passes between turns; longer than any gap that pacing asks for at the rates reached here.
+// Time between turns; longer than any gap that pacing asks for at the rates reached here.
 constexpr Duration kTurn = std::chrono::microseconds(20);
 
 }  // namespace
@@ -64,7 +64,7 @@ void JoinedPair::post_sends() {
 
 void JoinedPair::post_receives() {
   if (!receiver_.ready) return;
-  // Ahead of what is sent, as NCCL does.
+  // Posts ahead of the sends, as NCCL does.
   while (receiver_.posted < receiver_.done + kInFlight) {
     msg::RecvMessage& message = receiver_.take();
     const std::size_t at = receiver_.posted++ * kMessageBytes % destination_.size();
@@ -82,14 +82,14 @@ void JoinedPair::collect(ustack::Engine& from, Cable& cable) {
   }
 }
 
-// Frames are views of the sender's memory: nobody misses them.
+// Frames are views of the sender's memory: there is nothing to free.
 void JoinedPair::take_released() {
   std::array<RxFrame, kBurst> released;
   while (server_.take_released(released) == released.size()) {
   }
 }
 
-// What workers still have counts, too.
+// Copies that workers still have to do count, too.
 void JoinedPair::finish_copies() {
   const msg::CopyJobs* const copies = server_.copies();
   if (copies == nullptr) return;

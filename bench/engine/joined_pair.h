@@ -35,7 +35,7 @@ struct PairOptions {
 
 class JoinedPair {
  public:
-  // What NCCL hands to a network at a time, and how many it keeps in flight.
+  // The bytes that NCCL posts to a network at a time, and the number of posts it keeps in flight.
   static constexpr std::size_t kMessageBytes = 512U << 10;
   static constexpr std::size_t kInFlight = 8;
 
@@ -47,10 +47,10 @@ class JoinedPair {
   ~JoinedPair() { workers_.stop(); }
 
   bool connect();
-  // Moves so many more bytes, a multiple of kMessageBytes; multiples of the buffers' size leave
-  // the destination complete.
+  // Moves so many more bytes, a multiple of kMessageBytes; multiples of the buffers' size leave the
+  // destination complete.
   Cycles transfer(std::size_t bytes);
-  // Every message arrived, and no frame was lost, refused or sent twice.
+  // True if every message arrived, and no frame was lost, refused or sent twice.
   bool is_intact() const;
 
  private:
@@ -79,7 +79,7 @@ class JoinedPair {
     void on_session_failed(Error) override { failed = true; }
     void on_session_closed() override { failed = true; }
     std::array<Message, kInFlight> records;
-    std::vector<Message*> free;  // The last one used first.
+    std::vector<Message*> free;  // The last one used comes first.
     std::uint64_t posted = 0;
     std::uint64_t done = 0;
     std::uint64_t bytes = 0;
@@ -93,7 +93,7 @@ class JoinedPair {
     std::unique_ptr<msg::RecvSession> session;
   };
 
-  // Frames on their way, with the views of them that the other side receives.
+  // Frames in flight, with the views of them that the other side receives.
   struct Cable {
     explicit Cable(std::size_t frames) : sent(frames), views(frames), pieces(frames) {}
     std::vector<TxFrame> sent;
@@ -105,8 +105,8 @@ class JoinedPair {
   static ustack::EngineConfig host_config(const PairOptions& options, std::uint8_t host);
   void post_sends();
   void post_receives();
-  // Hands the frames over in bursts; `to` posts after each, as a poller does, and its own frames
-  // are collected. Returns the cycles that took on its side.
+  // Delivers the frames in bursts; `to` posts after each, as a poller does, and its own frames are
+  // collected. Returns the cycles spent on that side.
   template <class Post>
   std::uint64_t deliver(Cable& cable, ustack::Engine& to, Cable& answers, Post post);
   void collect(ustack::Engine& from, Cable& cable);
@@ -123,7 +123,7 @@ class JoinedPair {
   ustack::Engine client_;
   WorkerThreads workers_;
   ustack::Engine server_;
-  Listener listener_;  // Its session dies before the engine.
+  Listener listener_;  // Its session ends before the engine.
   msg::SendSession* session_ = nullptr;
   Cable data_;
   Cable acks_;

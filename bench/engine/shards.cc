@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kWorkingSetBytes = 256U << 20;
 
-// One connection, with the buffers that its two ends have.
+// One connection, with the buffers of its two ends.
 struct Connection {
   explicit Connection(std::size_t bytes)
       : source(bytes, std::byte{0x5a}), destination(bytes), pair({}, source, destination) {}
@@ -31,7 +31,7 @@ struct Connection {
 
 using Connections = std::vector<std::unique_ptr<Connection>>;
 
-// The connections of a shard take turns, as its poller has it.
+// The connections of a shard take turns, as under its poller.
 void carry(const Connections& connections, std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += kSliceBytes)
     for (const auto& one : connections) one->pair.transfer(kSliceBytes);
@@ -54,7 +54,7 @@ ShardsSample measure_shards(std::size_t shards, std::size_t connections, int rep
   std::vector<std::thread> threads;
   for (std::size_t shard = 0; shard < shards; ++shard)
     threads.emplace_back([&, shard] {
-      // Its memory is touched by its own thread first, as a poller's is.
+      // Each thread touches its memory first, as a poller does.
       Connections own;
       for (std::size_t i = shard; i < connections; i += shards) {
         own.push_back(std::make_unique<Connection>(bytes));

@@ -12,7 +12,7 @@ namespace ztcp::bench {
 
 inline constexpr std::size_t kSliceBytes = 4U << 20;
 
-// Of no empty one; leaves the values in another order.
+// `values` is not empty; its order changes.
 inline double median(std::vector<double>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a SYN costs that nobody means: the table of half-open connections is full, and each one
-// pushes out the oldest. A flood's rate times this is what it takes of the poller's core.
+// Measures the cost of a SYN in a flood: the table of half-open connections is full, and each SYN
+// pushes out the oldest. A flood's rate times this cost is its share of the poller's core.
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -22,7 +22,7 @@ constexpr MacAddress kTheirMac{{2, 0, 0, 0, 0, 2}};
 constexpr Ipv4Address kOurs{0x0a4d0101};
 constexpr Ipv4Address kTheirs{0x0a4d0102};
 constexpr std::uint16_t kPort = 7471;
-constexpr std::size_t kSyns = 60'000;  // One of each source port.
+constexpr std::size_t kSyns = 60'000;  // One for each source port.
 
 class Nobody final : public tcp::StreamAcceptor {
   StreamEvents* on_accept(TimePoint, Stream&, Endpoint) override { return nullptr; }

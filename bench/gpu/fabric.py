@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-SETUP = "tools/ztcp_setup/ztcp_setup"  # Of a build.
+SETUP = "tools/ztcp_setup/ztcp_setup"  # In a build folder.
 SWITCH = "tools/ztcp_switch/ztcp_switch"
 
 

@@ -15,7 +15,7 @@ INTERRUPTS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 class Failed(Exception):
-    """A rank ended, failed or took too long. None of the ranks runs any more."""
+    """A rank ended, failed or took too long. All ranks have been ended."""
 
 
 class Ranks:
@@ -23,7 +23,7 @@ class Ranks:
 
     def __init__(self, program, environments, devices, folder):
         self.program, self.environments, self.devices = program, environments, devices
-        self.folder = pathlib.Path(folder)  # For what a rank writes to its standard error.
+        self.folder = pathlib.Path(folder)  # For the ranks' standard error.
         self.processes, self.buffers, self.unready = [], [], set()
 
     @property
@@ -31,7 +31,7 @@ class Ranks:
         return bool(self.processes)
 
     def start(self):
-        """Begins to load PyTorch; run() waits for it."""
+        """Starts the ranks, which load PyTorch; run() waits for it."""
         ranks = len(self.environments)
         for rank, environment in enumerate(self.environments):
             command = [sys.executable, str(self.program), "--rank", str(rank), "--ranks", str(ranks),
@@ -46,7 +46,7 @@ class Ranks:
         # An interrupt must not come before the process is in the list, where close() finds it.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
         try:
-            # A session of its own: Ctrl-C reaches this process alone, and close() all of a rank.
+            # A new session: Ctrl-C reaches only this process, and close() all processes of a rank.
             self.processes.append(subprocess.Popen(
                 command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=errors, start_new_session=True,
@@ -61,7 +61,7 @@ class Ranks:
             self.unready.discard(rank)
 
     def run(self, job, limit_s):
-        """Returns when every rank has done `job`; all are ended where one fails, or after limit_s."""
+        """Returns when every rank has done `job`; ends all when one fails, or after limit_s."""
         line = json.dumps(job).encode() + b"\n"
         deadline = time.monotonic() + limit_s
         for rank, process in enumerate(self.processes):
@@ -78,7 +78,7 @@ class Ranks:
             pending.discard(rank)
 
     def close(self):
-        """Ends what still runs."""
+        """Ends the processes that still run."""
         for process in self.processes:
             try:
                 os.killpg(process.pid, signal.SIGKILL)

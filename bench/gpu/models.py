@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""What bench/gpu/train trains: ResNet-50 and a transformer, plain PyTorch, on made-up data."""
+"""The models of bench/gpu/train: ResNet-50 and a transformer, plain PyTorch, on made-up data."""
 import contextlib
 import dataclasses
 
@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-BATCHES = 4  # Made once on each rank and used in turns.
+BATCHES = 4  # Made once on each rank and used in turn.
 
 
 class Bottleneck(nn.Module):
@@ -95,7 +95,7 @@ class Transformer(nn.Module):
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """Of a model and its batch: `full` on a GPU, `tiny` where it is only tried on a CPU."""
+    """The sizes of a model and its batch: `full` on a GPU, `tiny` for a trial on a CPU."""
     batch: int
     model: dict
     data: int  # Pixels on a side, or tokens.
@@ -103,7 +103,8 @@ class Size:
 
 
 def on(device):
-    """A GPU draws 235 M numbers much sooner than one thread of a CPU."""
+    """The context that initialises a model on `device`: a GPU draws 235 M numbers much faster than
+    a CPU."""
     return torch.device(device) if device.type == "cuda" else contextlib.nullcontext()
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""NCCL through ctypes: just what the benchmark needs, with errors as exceptions."""
+"""The part of NCCL that the benchmark needs, through ctypes, with errors as exceptions."""
 import ctypes
 import glob
 import os
@@ -24,7 +24,7 @@ class UniqueId(ctypes.Structure):
 
 
 def find_library():
-    """The NCCL that PyTorch's wheels brought, or the system's."""
+    """The NCCL of PyTorch's wheels, or the system's."""
     site = sysconfig.get_paths()["purelib"]
     found = glob.glob(os.path.join(site, "nvidia", "nccl", "lib", "libnccl.so.2"))
     return found[0] if found else "libnccl.so.2"
@@ -74,12 +74,12 @@ class Nccl:
                    ctypes.c_size_t(count), FLOAT32, SUM, comm, ctypes.c_void_p(stream))
 
     def all_gather(self, comm, source, target, count, stream):
-        """`count` of each rank."""
+        """`count` elements of each rank."""
         self._call("ncclAllGather", ctypes.c_void_p(source), ctypes.c_void_p(target), ctypes.c_size_t(count), FLOAT32,
                    comm, ctypes.c_void_p(stream))
 
     def reduce_scatter(self, comm, source, target, count, stream):
-        """`count` for each rank."""
+        """`count` elements for each rank."""
         self._call("ncclReduceScatter", ctypes.c_void_p(source), ctypes.c_void_p(target), ctypes.c_size_t(count),
                    FLOAT32, SUM, comm, ctypes.c_void_p(stream))
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""The networks that run compares: which library NCCL finds, by what name it is known, what is set for it."""
+"""The networks that run compares: NCCL's library for each, its name there, and its environment."""
 import argparse
 import dataclasses
 import os
@@ -8,25 +8,27 @@ import pathlib
 
 from fabric import SETUP
 
-# Of every rank, whatever the network: a host of its own, on loopback, without RDMA and NVLink multicast.
+# For every rank over any network: a separate host, on loopback, without RDMA and NVLink multicast.
 COMMON = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV", "NCCL_IB_DISABLE": "1",
           "NCCL_NVLS_ENABLE": "0"}
 
-SOFT_NIC = "tests/support/verbs/soft_nic/libibverbs.so.1"  # Of a build.
+SOFT_NIC = "tests/support/verbs/soft_nic/libibverbs.so.1"  # In a build folder.
 
 
 @dataclasses.dataclass(frozen=True)
 class Network:
     title: str
     nccl_net: str  # NCCL's name for it: "via NET/..." in its log.
-    library: str = ""  # "": NCCL's own; "ztcp": of --build; else that of --peer NAME=FILE.
+    library: str = ""  # "": NCCL's own; "ztcp": from --build; else from --peer NAME=FILE.
     has_fabric: bool = False
-    has_soft_nic: bool = False  # RDMA devices of --build's own libibverbs.so.1: right or wrong shows, never speed.
+    # RDMA devices of --build's own libibverbs.so.1: for correctness, not for speed.
+    has_soft_nic: bool = False
     environment: dict = dataclasses.field(default_factory=dict)
 
 
 def sockets(threads, each, channels=0):
-    """How NCCL's sockets, and FastSocket after them, are told their threads, and NCCL its channels."""
+    """Settings of NCCL's sockets, which FastSocket shares, for threads and sockets, and NCCL's
+    channels."""
     wanted = {"NCCL_SOCKET_NTHREADS": str(threads), "NCCL_NSOCKS_PERTHREAD": str(each)}
     return wanted | ({"NCCL_MIN_NCHANNELS": str(channels)} if channels else {})
 
@@ -44,15 +46,15 @@ NETWORKS = {
     "socket-tuned": Network("NCCL's sockets, 4 x 4", "Socket", environment=sockets(4, 4)),
     "socket-2x2-16": Network("NCCL's sockets, 2 x 2, 16 channels", "Socket", environment=sockets(2, 2, 16)),
     "fastsocket": Network("FastSocket", "FastSocket", "fastsocket"),
-    # It takes these numbers only where it does not choose RX queues, which loopback has none of.
+    # FastSocket uses these numbers only where it does not choose RX queues; loopback has none.
     "fastsocket-4x4-8": Network("FastSocket, 4 x 4, 8 channels", "FastSocket", "fastsocket",
                                 environment=sockets(4, 4, 8) | {"NCCL_FLOW_PLACEMENT_ENABLE": "0"}),
 }
 
 
 def library_folder(network, build, peers, folder):
-    """Where NCCL finds libnccl-net.so: dropped in, as users do. (NCCL 2.28 forgets a path given by name
-    when it loads the library again.)"""
+    """The folder where NCCL finds libnccl-net.so, as users install it. (NCCL 2.28 forgets a path
+    given by name when it loads the library again.)"""
     if network.library == "ztcp":
         return build / "plugin"
     place = pathlib.Path(folder) / network.library
@@ -64,7 +66,8 @@ def library_folder(network, build, peers, folder):
 
 
 def environment(network, rank, folder, build, peers, fabric):
-    """Of one rank. `folder` is for logs and links; `fabric` the config of a local fabric, or None."""
+    """The environment of one rank. `folder` is for logs and links; `fabric` the config of a local
+    fabric, or None."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("ZTCP_")}
     env.pop("NCCL_NET_PLUGIN", None)
     env.update(COMMON, NCCL_HOSTID=f"host{rank}", NCCL_NET=network.nccl_net, CUBLAS_WORKSPACE_CONFIG=":4096:8",
@@ -83,7 +86,7 @@ def environment(network, rank, folder, build, peers, fabric):
 
 
 def peer(text):
-    """NAME=FILE of a library that is not of --build."""
+    """Parses NAME=FILE of a library that is not in --build."""
     name, _, file = text.partition("=")
     known = {n.library for n in NETWORKS.values()} - {"", "ztcp"}
     if name not in known or not pathlib.Path(file).is_file():
@@ -93,7 +96,7 @@ def peer(text):
 
 
 def missing(names, build, peers):
-    """What the networks need and lack, in words; None: nothing."""
+    """A sentence that names a missing requirement of the networks; None: there is none."""
     for name in names:
         if name not in NETWORKS:
             return f"no network {name}: there are {', '.join(NETWORKS)}"

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""One rank of bench/gpu/run and verbs: a sweep, a loop of communicators, a failure, or a DDP training.
+"""One rank of bench/gpu/run and verbs: a sweep, a loop of communicators, a failure, or a DDP
+training.
 
 Started by them; writes its results as JSON to --out. Ranks meet through files in --meet.
 """
@@ -20,7 +21,7 @@ import torch
 from nccl import Nccl, RESULTS
 
 MEET_SECONDS = 120
-ROOT = 0  # Of operations that have one.
+ROOT = 0  # The root of broadcast and reduce.
 
 
 def wait_for(path, seconds=MEET_SECONDS):
@@ -33,7 +34,7 @@ def wait_for(path, seconds=MEET_SECONDS):
 
 
 class Meeting:
-    """Unique ids and barriers over files, so that nothing but NCCL uses the network."""
+    """Unique ids and barriers over files, so that only NCCL uses the network."""
 
     def __init__(self, folder, rank, ranks):
         self.folder, self.rank, self.ranks = pathlib.Path(folder), rank, ranks
@@ -106,7 +107,8 @@ class Sweep:
         self.nccl.reduce(self.comm, source.data_ptr(), target.data_ptr(), source.numel(), ROOT, self.stream)
 
     def buffer(self, values):
-        """With `values` in it; registered by the user, it begins where no page does."""
+        """A buffer with `values`; with --register a registered one that does not begin at a page.
+        """
         if not self.registers:
             return values
         inner = torch.empty(values.numel() + 3, dtype=values.dtype, device=self.device)[3:]
@@ -120,7 +122,7 @@ class Sweep:
         self.registered.clear()
 
     def used(self, op, count):
-        """How many elements of the target this rank is given."""
+        """The number of elements of the target that this rank is given."""
         if op in ("all_to_all", "all_gather"):
             return count // self.ranks * self.ranks
         if op == "reduce_scatter":
@@ -149,13 +151,13 @@ class Sweep:
                 "reduce_scatter": (self.ranks - 1) / self.ranks, "sendrecv": 1.0, "broadcast": 1.0, "reduce": 1.0}[op]
 
     def one_by_one(self, run, samples):
-        """Microseconds of each of `samples` iterations, as a caller sees them that waits for each:
-        from before the call until the stream is done."""
+        """Microseconds of each of `samples` iterations for a caller that waits for each: from
+        before the call until the stream is done."""
         stream = torch.cuda.current_stream()
         times = []
-        run()  # Ranks come from an agreement, one after the other.
+        run()  # Ranks leave the agreement one after the other.
         stream.synchronize()
-        gc.disable()  # Its pauses are no network's.
+        gc.disable()  # Pauses of the collector are no network time.
         for _ in range(samples):
             begin = time.perf_counter()
             run()
@@ -165,7 +167,7 @@ class Sweep:
         return times
 
     def measure(self, op, size_bytes, warmup, budget_s, samples=0):
-        """One row. time_us is of iterations that are queued one after the other, all together."""
+        """One row. time_us is the mean of iterations that are queued one after the other."""
         count = max(self.ranks, size_bytes // 4 // self.ranks * self.ranks)
         if op not in ("all_to_all", "all_gather", "reduce_scatter"):
             count = max(1, size_bytes // 4)
@@ -181,7 +183,8 @@ class Sweep:
         for _ in range(warmup):
             run(source, target)
         torch.cuda.synchronize()
-        # Every rank must run the same number of iterations, so the count comes from the size alone.
+        # Every rank must run the same number of iterations, so the count follows from the size
+        # only.
         iterations = max(3, min(200 if size_bytes <= 1 << 16 else 20, int(budget_s * 2e9 / max(size_bytes, 1))))
         begin = time.perf_counter()
         for _ in range(iterations):
@@ -230,7 +233,7 @@ def communicators(arguments, nccl, meeting, device):
 
 
 def until_it_fails(arguments, nccl, meeting, device, dies):
-    """All-reduces until this rank hears of an error, or dies in mid-transfer."""
+    """All-reduces until this rank gets an error, or dies in mid-transfer."""
     stream = torch.cuda.current_stream()
     comm = nccl.init(arguments.ranks, meeting.unique_id(nccl, "failing"), arguments.rank)
     data = pattern(8 << 20, arguments.rank, 0, device)
@@ -254,17 +257,19 @@ def until_it_fails(arguments, nccl, meeting, device, dies):
 
 
 def killed(arguments, nccl, meeting, device):
-    """The last rank kills itself; the others must hear of it, in time and by name."""
+    """The last rank kills itself; the others must get the error, in time, with the cause in the
+    log."""
     return until_it_fails(arguments, nccl, meeting, device, dies=arguments.rank == arguments.ranks - 1)
 
 
 def broken(arguments, nccl, meeting, device):
-    """The environment has something break in one rank; all must hear of it."""
+    """The environment makes a part of one rank fail; all ranks must get the error."""
     return until_it_fails(arguments, nccl, meeting, device, dies=False)
 
 
 def train(arguments, nccl, meeting, device):
-    """DistributedDataParallel on made-up data; losses of every step, to be equal over any network."""
+    """DistributedDataParallel on made-up data; the losses of every step must be equal over any
+    network."""
     del nccl
     torch.use_deterministic_algorithms(True)
     torch.manual_seed(1)
@@ -322,7 +327,7 @@ def main():
     torch.zeros(1, device=device)
     nccl = Nccl()
     meeting = Meeting(arguments.meet, arguments.rank, arguments.ranks)
-    # What it takes to load PyTorch and CUDA is no network's.
+    # The time to load PyTorch and CUDA is no network time.
     before = cpu_seconds()
     result = globals()[arguments.mode](arguments, nccl, meeting, device)
     result.update(rank=arguments.rank, nccl=nccl.version(), cpu_s=cpu_seconds() - before)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""How measured values spread: percentiles and the coefficient of variation."""
+"""The spread of measured values: percentiles and the coefficient of variation."""
 import math
 import statistics
 
-# Fewer samples than this hold no 99.9th percentile.
+# Fewer samples than this have no 99.9th percentile.
 SAMPLES_FOR_P999 = 1000
 FIELDS = ("min", "p50", "p99", "p99.9", "max", "mean", "cv")
 
@@ -22,7 +22,7 @@ def variation(values):
 
 
 def summarise(values):
-    """Of one value or more, by the names in FIELDS; "p99.9" is None below SAMPLES_FOR_P999 values."""
+    """The FIELDS of at least one value; "p99.9" is None below SAMPLES_FOR_P999 values."""
     ordered = sorted(values)
     return {"min": ordered[0], "p50": percentile(ordered, 0.5), "p99": percentile(ordered, 0.99),
             "p99.9": percentile(ordered, 0.999) if len(ordered) >= SAMPLES_FOR_P999 else None,
@@ -30,5 +30,5 @@ def summarise(values):
 
 
 def slowest(of_ranks):
-    """Per iteration the time of the rank that took longest: a collective is done when all are."""
+    """For each iteration the time of the slowest rank: a collective is done when all are."""
     return [max(times) for times in zip(*of_ranks, strict=True)]

@@ -3,8 +3,8 @@
 # Copyright the ztcp authors
 """One rank of bench/gpu/train over one network.
 
-Loads PyTorch once and then takes jobs, a line of JSON each, from the standard input. Each job is run
-by a fork of its own, so that NCCL and the plugin start anew without PyTorch being loaded again. The
+Loads PyTorch once and then takes jobs, a line of JSON each, from the standard input. Each job runs
+in a fork, so that NCCL and the plugin start from the beginning and PyTorch is not loaded again. The
 environment is the network's and stays the same. On the standard output: {"ready": ...}, then for
 each job {"done": exit status}.
 """
@@ -22,7 +22,7 @@ import time
 
 import torch
 import torch.distributed
-# Loads what DistributedDataParallel needs, before the forks.
+# Loads the parts that DistributedDataParallel needs, before the forks.
 import torch.nn.parallel
 
 import models
@@ -65,7 +65,7 @@ class Training:
         return torch.nn.parallel.DistributedDataParallel(model, device_ids=devices)
 
     def precision(self):
-        # FSDP has a precision of its own.
+        # FSDP sets its own precision.
         if not self.is_gpu or self.is_sharded:
             return contextlib.nullcontext()
         return torch.autocast("cuda", dtype=torch.bfloat16)
@@ -86,20 +86,20 @@ class Training:
             torch.cuda.synchronize()
 
     def agree(self, name, value):
-        """Rank 0's value on every rank; not over the network that is measured."""
+        """Rank 0's value on every rank, not sent over the measured network."""
         if self.rank == 0:
             self.store.set(name, json.dumps(value))
         return json.loads(self.store.get(name))
 
     def losses(self):
-        """Of the first steps, with deterministic kernels: the same over every network."""
+        """Losses of the first steps, with deterministic kernels: the same over every network."""
         set_deterministic(True)
         found = [float(self.step()) for _ in range(self.job["loss_steps"])]
         set_deterministic(False)
         return found
 
     def warm_up(self):
-        """Seconds that a step takes, of the later half of the steps."""
+        """Seconds of a step, over the later half of the steps."""
         steps = self.job["warmup_steps"]
         for number in range(steps):
             if number == steps // 2:
@@ -149,7 +149,7 @@ def set_deterministic(wanted):
     torch.use_deterministic_algorithms(wanted, warn_only=True)
     torch.backends.cudnn.deterministic = wanted
     torch.backends.cudnn.benchmark = not wanted
-    # Attention's plain kernel is the only one whose backward pass adds in the same order each time.
+    # Only attention's plain kernel has a backward pass that adds in the same order each time.
     for name in ("enable_flash_sdp", "enable_cudnn_sdp", "enable_mem_efficient_sdp"):
         if hasattr(torch.backends.cuda, name):
             getattr(torch.backends.cuda, name)(not wanted)
@@ -179,7 +179,7 @@ def run_job(job, arguments):
 
 
 def fork_job(job, arguments):
-    """The exit status of a fork that runs the job, its output in the job's log."""
+    """The exit status of a fork that runs the job, with its output in the job's log."""
     parent = os.getpid()
     child = os.fork()
     if child:
@@ -200,7 +200,7 @@ def fork_job(job, arguments):
     sys.stdout.flush()
     sys.stderr.flush()
     if status == 0:
-        sys.exit(0)  # With destructors, as a user's job ends.
+        sys.exit(0)  # Runs destructors, as at the end of a user's job.
     os._exit(status)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""What bench/gpu/train makes of its ranks' results: rates, tables, losses compared. Pure."""
+"""Rates, tables and compared losses from the results of bench/gpu/train's ranks. Pure."""
 import statistics
 
 import spread
@@ -11,7 +11,8 @@ STOCK = "socket-stock"
 
 
 def of_ranks(results):
-    """One run: samples a second of all ranks for each window, the times of its steps, its losses."""
+    """One run: samples a second of all ranks for each window, the times of its steps, its losses.
+    """
     windows = list(zip(*(result["windows"] for result in results), strict=True))
     samples = sum(result["batch"] for result in results)
     rates = [samples * window[0]["steps"] / max(one["seconds"] for one in window)
@@ -27,7 +28,8 @@ def of_ranks(results):
 
 
 def compare_losses(runs, tolerance):
-    """All runs of a model against its first one: the same seeds and data, so the same losses."""
+    """Compares all runs of a model with its first one: the same seeds and data give the same
+    losses."""
     good = [run for run in runs if not run["error"]]
     found = {"steps": 0, "runs": len(good), "largest": 0.0, "different": []}
     for run in good:
@@ -35,7 +37,7 @@ def compare_losses(runs, tolerance):
         found["steps"] = len(reference)
         for step, (loss, wanted) in enumerate(zip(run["losses"], reference, strict=True), 1):
             difference = abs(loss - wanted) / max(abs(wanted), 1e-30)
-            if not difference <= tolerance:  # What is no number is different, too.
+            if not difference <= tolerance:  # NaN counts as different, too.
                 found["different"].append(
                     f"{run['model']} over {run['network']}, round {run['round']}, step {step}: loss "
                     f"{loss:.6g}, over {good[0]['network']} {wanted:.6g}")
@@ -59,7 +61,7 @@ def losses_text(found, tolerance):
 
 
 def rows(runs):
-    """One row a network, in the order of their first runs."""
+    """One row for each network, in the order of their first runs."""
     found = []
     for network in dict.fromkeys(run["network"] for run in runs):
         mine = [run for run in runs if run["network"] == network]
@@ -127,7 +129,8 @@ def markdown(model, runs, ranks):
 
 
 def summary(by_model, ranks):
-    """A row a model, a column a network, as Markdown: "median (min to max, CV)" of its runs."""
+    """A row for each model, a column for each network, as Markdown: "median (min to max, CV)" of
+    its runs."""
     tables = {model: rows(runs) for model, runs in by_model.items()}
     titles = list(dict.fromkeys(row["title"] for found in tables.values() for row in found))
     lines = [f"Samples a second of {ranks} ranks: median (min to max, coefficient of variation)", "",

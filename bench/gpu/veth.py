@@ -9,7 +9,7 @@ HOSTS = 2
 
 
 class VethHosts:
-    """Ends with close(): nothing of it is in the namespace that it was made in."""
+    """The hosts until close(), which leaves nothing in the namespace they were made in."""
 
     def __init__(self, mtu):
         self.keepers = []
@@ -28,9 +28,11 @@ class VethHosts:
 
     @staticmethod
     def keep_namespace():
-        """With a /sys of its own, where interfaces say what they are; where that is not allowed, NCCL guesses their speed."""
+        """The namespace has its own /sys with its interfaces' properties; where that is not
+        allowed, NCCL guesses their speed."""
         keeper = subprocess.Popen(["unshare", "--net", "--mount", "sh", "-c",
-                                   "mount -t sysfs sysfs /sys; echo; exec cat"],  # Until this process ends.
+                                   # Until this process ends.
+                                   "mount -t sysfs sysfs /sys; echo; exec cat"],
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if keeper.stdout.readline() != b"\n":
             keeper.communicate()

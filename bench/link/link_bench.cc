@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a link between two processes of one machine carries, one CPU each: frames whose payload lies
-// in user memory, received, read once and released, nothing else. Beside it one memcpy of the same
-// bytes in the same run. memif copies twice before that reading, shared memory once.
+// Measures the throughput of a link between two processes of one machine, one CPU each: frames with
+// payload in user memory, received, read once and released. Beside it one memcpy of the same bytes
+// in the same run. memif copies twice before that reading, shared memory once.
 //
 //   link_bench [--seconds S] [--ring-log2 N] [FRAME_BYTES...]
 #include <array>
@@ -38,7 +38,7 @@ struct Options {
   std::vector<std::uint32_t> frame_bytes;
 };
 
-// The n-th CPU this process may use; the only one when there is no other.
+// Pins to the n-th CPU this process may use; to the only one if there is no other.
 void pin_to(unsigned n) {
   cpu_set_t allowed;
   sched_getaffinity(0, sizeof(allowed), &allowed);
@@ -128,7 +128,7 @@ int send_for_ever(const Place& place, const Options& options) {
   }
 }
 
-// As a checksum or a copy would.
+// Reads each byte, as a checksum or a copy would.
 std::uint64_t read_all(const RxFrame& frame) {
   std::uint64_t sum = 0;
   const auto read = [&](std::span<const std::byte> bytes) {
@@ -140,7 +140,7 @@ std::uint64_t read_all(const RxFrame& frame) {
   return sum;
 }
 
-// Gigabits per second of frames received; 0 when nothing came.
+// Gigabits per second of frames received; 0 when none came.
 double receive_rate(const Place& place, const Options& options) {
   auto link = open_link(place, link::MemifRole::kServer, options);
   if (!link) return 0;
@@ -191,7 +191,7 @@ void measure(Kind kind, std::uint32_t frame_bytes, const Options& options) {
   std::string folder = std::filesystem::temp_directory_path() / "link-bench-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return;
   const Place place{kind, folder + "/0.sock", frame_bytes};
-  // EAL starts once per process, so each row has two processes of its own.
+  // EAL starts once per process, so each row needs two new processes.
   const pid_t receiver = fork();
   if (receiver == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -19,11 +19,11 @@ namespace ztcp::bench {
 namespace {
 
 constexpr int kBusyPollMicroseconds = 50;
-// Sends whose memory is not free yet, so many at most.
+// Limit of sends with memory that is not free yet.
 constexpr std::size_t kMostLent = 200;
 
-// Sends, by number, whose memory the kernel may still read: they are given back in any order, and
-// the buffer is free up to the oldest that is not.
+// Sends, by number, with memory that the kernel may still read. They are given back in any order;
+// the buffer is free up to the oldest outstanding one.
 class Lent {
  public:
   bool has_room_for(std::size_t bytes) const {
@@ -56,7 +56,7 @@ class Lent {
   std::size_t bytes_ = 0;
 };
 
-// One socket: what is sent, and where what comes goes. Pages are there before time is taken.
+// One socket with its send and receive buffers. Their pages exist before the measurement.
 class Lane {
  public:
   Lane(int socket, bool checks, Tally& tally)
@@ -85,7 +85,7 @@ class Lane {
   }
 
  private:
-  // The same place of the buffer, which is emptied for the next round.
+  // Compares with the same place of the pattern, and clears the buffer for the next round.
   void check(std::size_t bytes) {
     std::byte* const came = receiving_.at(in_);
     const std::byte* const sent = receiving_.at(out_);
@@ -124,7 +124,7 @@ void carry_by_calls(Lane& lane, bool zero_copy, const std::atomic<bool>& stop) {
     bool is_full = true;
     if (!zero_copy || lent.has_room_for(lane.out_bytes())) {
       sent = ::send(lane.socket(), lane.next_out(), lane.out_bytes(), flags);
-      // ENOBUFS: as many notes as net.core.optmem_max has room for are out.
+      // ENOBUFS: net.core.optmem_max has no room for more notifications.
       if (sent < 0 && errno != EAGAIN && errno != ENOBUFS) break;
       is_full = sent < 0;
     }
@@ -138,7 +138,7 @@ void carry_by_calls(Lane& lane, bool zero_copy, const std::atomic<bool>& stop) {
     if (zero_copy && !lent.is_empty()) read_all_freed();
     if (is_full && got < 0) wait_for(lane.socket(), POLLIN | POLLOUT);
   }
-  // The kernel may read our memory until it says so, or the connection is over.
+  // The kernel may read our memory until it notifies us or the connection is over.
   ::shutdown(lane.socket(), SHUT_RDWR);
   for (int patience = 100; !lent.is_empty() && patience > 0; --patience) {
     wait_for(lane.socket(), 0);
@@ -146,7 +146,7 @@ void carry_by_calls(Lane& lane, bool zero_copy, const std::atomic<bool>& stop) {
   }
 }
 
-// A send and a receive are under way at all times, and one call waits for whichever is done.
+// A send and a receive are in flight at all times, and one call waits for either.
 void carry_by_ring(Lane& lane, bool zero_copy, const std::atomic<bool>& stop) {
   enum Mark : std::uint64_t { kReceive = 1ULL << 32, kSend = 1ULL << 33 };
   Ring ring;
@@ -155,7 +155,7 @@ void carry_by_ring(Lane& lane, bool zero_copy, const std::atomic<bool>& stop) {
   bool is_sending = false;
   bool is_receiving = false;
   bool is_over = false;
-  std::size_t notes = 0;  // To come: of memory that is free again.
+  std::size_t notes = 0;  // Outstanding notifications of free memory.
   while (true) {
     is_over |= stop.load(std::memory_order_relaxed);
     if (is_over) {

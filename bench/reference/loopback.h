@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the programs beside it share that measure kernel TCP over loopback.
+// Shared parts of the programs here that measure kernel TCP over loopback.
 #pragma once
 
 #include <algorithm>
@@ -50,7 +50,7 @@ inline int new_socket() {
   return socket;
 }
 
-// Of a port that the kernel chooses. For two processes it is made before they part.
+// A listener on a port that the kernel chooses. For two processes it is made before the fork.
 class Gate {
  public:
   explicit Gate(unsigned backlog) : listener_(new_socket()) {

@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// One end, of the thread that makes it.
+// One end, used by the thread that makes it.
 class End {
  public:
   End(Way way, Waiting waiting, int socket) : way_(way), waiting_(waiting), socket_(socket) {
@@ -27,7 +27,7 @@ class End {
     if (has_ring(way)) ring_ = std::make_unique<Ring>();
   }
 
-  // Sends what came, or the first, and waits for the next. False: the other end has left.
+  // Sends the word received, or the first, and waits for the next. False: the other end has left.
   bool exchange() { return ring_ != nullptr ? exchange_by_ring(true) : send() && receive(); }
   bool hear() { return ring_ != nullptr ? exchange_by_ring(false) : receive(); }
   std::uint64_t& word() { return word_; }
@@ -55,7 +55,7 @@ class End {
     for (Freed freed{}; read_freed(socket_, freed);) {
     }
   }
-  // Both with one call, which also waits where nobody stays awake.
+  // Sends and receives with one call, which also waits when sleeping is allowed.
   bool exchange_by_ring(bool sends) {
     enum Mark : std::uint64_t { kReceive, kSend };
     unsigned out = 1;
@@ -107,7 +107,7 @@ double ping_us(Way way, Waiting waiting, double seconds) {
     auto begin = Clock::now();
     const auto took = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
     std::uint64_t count = 0;
-    // The clock is read now and then: it costs as much as a system call on some machines.
+    // The clock is read only sometimes: on some machines it costs as much as a system call.
     for (std::uint64_t rounds = 0; rounds % 64 != 0 || rounds <= kWarmUp || took() < seconds;
          ++rounds, ++count) {
       if (rounds == kWarmUp) {

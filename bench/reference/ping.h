@@ -10,7 +10,7 @@
 
 namespace ztcp::bench {
 
-// Whose thread waits for the answer: by asking again and again, or asleep in the kernel.
+// How a thread waits for the answer: by polling, or asleep in the kernel.
 enum class Waiting : std::uint8_t { kAwake, kAsleep };
 
 // Microseconds of half a round trip of 8 bytes, between two threads.

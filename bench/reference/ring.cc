@@ -16,10 +16,10 @@
 namespace ztcp::bench {
 namespace {
 
-// More are never under way: see Lent in carriers.cc.
+// More are never in flight: see Lent in carriers.cc.
 constexpr unsigned kEntries = 512;
 
-// With what the kernel offers to who has a ring to itself (6.1), else without.
+// With the flags for rings of a single thread (6.1) where the kernel has them, else without.
 int set_up(io_uring_params& params) {
   for (const unsigned flags : {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, 0U}) {
     params = {};
@@ -53,7 +53,7 @@ const char* Ring::why_not() {
 const char* Ring::why_no_zero_copy() {
   if (const char* const why = why_not()) return why;
   constexpr std::size_t kMostOperations = 256;
-  // It ends in an array of no size.
+  // The structure ends in an array of no size.
   std::vector<std::uint64_t> memory(
       (sizeof(io_uring_probe) + kMostOperations * sizeof(io_uring_probe_op)) / 8);
   auto* const probe = reinterpret_cast<io_uring_probe*>(memory.data());
@@ -88,7 +88,7 @@ Ring::Ring() {
   completed_tail_ = at<unsigned>(rings_, params.cq_off.tail);
   completed_mask_ = *at<unsigned>(rings_, params.cq_off.ring_mask);
   completions_ = at<io_uring_cqe>(rings_, params.cq_off.cqes);
-  // Known by its place in a table of the thread's a call need not look the descriptor up (5.18).
+  // A ring registered in the thread's table saves each call the lookup of the descriptor (5.18).
   io_uring_rsrc_update update{};
   update.offset = ~0U;
   update.data = static_cast<std::uint64_t>(fd_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// An io_uring by its system calls alone, as one thread uses it: what is added leaves with the next
+// An io_uring through its system calls, used by one thread: added operations leave with the next
 // enter(), which is the only call.
 #pragma once
 
@@ -14,23 +14,24 @@ namespace ztcp::bench {
 
 class Ring {
  public:
-  // Null: the kernel has it. Else what it does not have, or does not grant.
+  // Null: the kernel supports it. Otherwise the feature that is missing or not allowed.
   static const char* why_not();
   static const char* why_no_zero_copy();
 
-  // Of the calling thread.
+  // A ring of the calling thread.
   Ring();
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
   ~Ring();
 
-  // As send(2) and recv(2); completions bring the mark back. With `zero_copy` two: that it was
-  // sent, which IORING_CQE_F_MORE tells from one that failed, and that the memory is free again.
+  // As send(2) and recv(2); completions return the mark. With `zero_copy` there are two: the first
+  // reports the send and has IORING_CQE_F_MORE unless it failed, the second that the memory is
+  // free.
   void add_send(int socket, const std::byte* bytes, std::size_t size, std::uint64_t mark,
                 bool zero_copy);
   void add_receive(int socket, std::byte* bytes, std::size_t size, std::uint64_t mark);
 
-  // Submits all that was added, and waits for so many completions.
+  // Submits all added operations, and waits for so many completions.
   void enter(unsigned wait_for);
   template <class Heard>
   void reap(Heard&& heard) {
@@ -44,7 +45,7 @@ class Ring {
   io_uring_sqe& add();
 
   int fd_;
-  bool is_registered_ = false;  // Then calls name it by its place in the thread's table.
+  bool is_registered_ = false;  // Calls then use its index in the thread's table.
   unsigned entered_fd_ = 0;
   void* rings_ = nullptr;
   std::size_t rings_bytes_ = 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the kernel's TCP carries on this machine when nothing else is in its way: two processes, N
-// sockets over loopback between them, each with a thread of its own on either side that sends and
-// receives at once, 512 KiB at a time, out of and into buffers of 64 MiB. What a plugin that has as
-// many threads for its sockets may come near to.
+// Measures the highest throughput of kernel TCP on this machine: two processes, N sockets over
+// loopback between them, each with its own thread on either side that sends and receives at once,
+// 512 KiB at a time, out of and into buffers of 64 MiB. A plugin with as many threads for its
+// sockets can come near to it.
 //
 //   socket_ceiling [--seconds S] [--json] [SOCKETS...]
 #include <algorithm>
@@ -37,10 +37,10 @@ struct Options {
   std::vector<unsigned> sockets;
 };
 
-// Memory that is there already: no page is made while time is taken.
+// Touched memory, so that no page is allocated during the measurement.
 std::vector<std::byte> buffer() { return std::vector<std::byte>(kBufferBytes, std::byte{1}); }
 
-// Both directions of one socket until `stop`; counts what came.
+// Both directions of one socket until `stop`; counts received bytes.
 void carry(int socket, const std::atomic<bool>& stop, std::atomic<std::uint64_t>& received) {
   std::vector<std::byte> out = buffer();
   std::vector<std::byte> in = buffer();

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The yardstick: a NCCL network plugin over plain kernel TCP, so that ztcp_perf measures kernel
-// sockets by the same means as any other plugin. As NCCL's own Socket transport without helper
+// The reference: a NCCL network plugin over plain kernel TCP, so that ztcp_perf measures kernel
+// sockets in the same way as any other plugin. As NCCL's own Socket transport without helper
 // threads: one non-blocking socket per connection, a small header before each message, progress
 // only inside test(). No zero-copy, no threads, no tuning besides TCP_NODELAY.
 //
-// Not for production: it trusts whoever connects. Listens on ZTCP_REFERENCE_ADDR (default
-// 127.0.0.1).
+// Not for production: it trusts every peer. Listens on ZTCP_REFERENCE_ADDR (default 127.0.0.1).
 #include <arpa/inet.h>
 #include <array>
 #include <cerrno>
@@ -31,7 +30,7 @@ struct Comm;
 struct Request {
   Comm* comm;
   std::byte* data;
-  std::uint32_t size;       // Sends: of the message. Receives: of the buffer, then of the message.
+  std::uint32_t size;       // Sends: the message's. Receives: the buffer's, then the message's.
   std::uint32_t header;     // The message's size as it travels.
   std::size_t transferred;  // Header and payload.
   bool used;
@@ -51,7 +50,7 @@ struct Comm {
 
 struct Listener {
   int fd = -1;
-  // A connection that has not said its magic yet.
+  // A connection that has not sent its magic yet.
   std::unique_ptr<Comm> half_open;
   ~Listener() {
     if (fd >= 0) close(fd);
@@ -137,7 +136,7 @@ ncclResult_t plugin_connect(void*, int, void* handle_memory, void** send_comm,
     set_nodelay(fd);
   }
   const int fd = handle->connecting->fd;
-  // Asked again, connect() tells how the first one went.
+  // A second connect() reports the result of the first one.
   if (connect(fd, reinterpret_cast<const sockaddr*>(&handle->address), sizeof handle->address) !=
           0 &&
       errno != EISCONN)
@@ -163,7 +162,7 @@ ncclResult_t plugin_accept(void* listen_comm, void** recv_comm, ncclNetDeviceHan
   if (n < 0 && again()) return ncclSuccess;
   if (n > 0 && n < static_cast<ssize_t>(sizeof magic)) return ncclSuccess;
   if (n <= 0 || magic != kMagic) {
-    listener->half_open.reset();  // A stray.
+    listener->half_open.reset();  // A connection of another program.
     return ncclSuccess;
   }
   if (recv(listener->half_open->fd, &magic, sizeof magic, 0) != sizeof magic)
@@ -189,7 +188,7 @@ bool step(Comm& comm, ncclResult_t* result) {
     parts[0] = {reinterpret_cast<std::byte*>(&r.header) + r.transferred, kHeader - r.transferred};
     count = 1;
   }
-  // A receiver learns the size first: bytes behind it may belong to the next message.
+  // A receiver reads the size first: bytes behind it may belong to the next message.
   if (comm.sends || !in_header) {
     const std::size_t sent = in_header ? 0 : r.transferred - kHeader;
     parts[static_cast<std::size_t>(count)] = {r.data + sent, r.size - sent};
@@ -258,7 +257,7 @@ ncclResult_t plugin_test(void* request, int* done, int* size) {
   Comm& comm = *r->comm;
   const auto index = static_cast<std::uint32_t>(r - comm.ring.data());
   *done = 0;
-  // Its place in the ring tells whether it lies before `finished`.
+  // Its place in the ring shows whether it is before `finished`.
   const auto finished = [&] {
     const std::uint32_t behind = comm.posted - comm.finished;
     const auto slots = static_cast<std::uint32_t>(comm.ring.size());

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Which ways of handing bytes to the kernel's TCP pay on this machine: plain calls, MSG_ZEROCOPY,
-// io_uring, io_uring's SEND_ZC, and SO_BUSY_POLL. Bulk as socket_ceiling measures it (two
-// processes, N sockets over loopback, each with a thread on either side, both directions at once,
-// 512 KiB at a time, buffers of 64 MiB), and 8 bytes back and forth over one connection, whose
-// threads wait awake or asleep. All ways in turns, several rounds, medians; before them a round
-// that compares every byte. A way that the kernel refuses is named. Over loopback the kernel copies
-// what was to be sent without a copy, as the count beside it says, and there is no NIC for a busy
-// poll to ask: of these it is their price that is seen here.
+// Compares ways of passing bytes to kernel TCP on this machine: plain calls, MSG_ZEROCOPY,
+// io_uring, io_uring's SEND_ZC, and SO_BUSY_POLL. Bulk as in socket_ceiling (two processes, N
+// sockets over loopback, each with a thread on either side, both directions at once, 512 KiB at a
+// time, buffers of 64 MiB), and 8 bytes back and forth over one connection, with threads that poll
+// or sleep. All ways run in turns for several rounds, and medians count; a first round compares
+// every byte. A way that the kernel refuses is named. Over loopback the kernel copies zero-copy
+// sends after all, as the count beside them shows, and busy polling has no NIC to poll: for these
+// only the overhead is measured.
 //
 //   socket_ways [--rounds N] [--seconds S] [--json] [SOCKETS...]
 #include <algorithm>
@@ -42,7 +42,7 @@ struct Options {
   std::vector<unsigned> sockets;
 };
 
-// Of one side, in the time that counts; wrong bytes from the start.
+// One side's counts during the measurement; wrong bytes count from the start.
 struct Measured {
   double seconds = 0;
   double cpu_seconds = 0;
@@ -88,7 +88,7 @@ Measured measure_side(const Side& side, const Tally& tally, double seconds) {
 
 struct Bulk {
   double gb_per_s_each_way = 0;
-  double cpu_seconds_per_gib = 0;  // Of both processes, for each GiB that arrived at either.
+  double cpu_seconds_per_gib = 0;  // Both processes, for each GiB that arrived at either.
   std::uint64_t completions = 0;
   std::uint64_t copied = 0;
   std::uint64_t wrong_bytes = 0;
@@ -118,7 +118,7 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// Of one way: a value of each round.
+// One way's values, one for each round.
 struct Rounds {
   struct OfSockets {
     std::vector<double> gb_per_s;

@@ -24,8 +24,8 @@
 
 namespace ztcp::bench {
 
-// One side's sockets, each carried by `carry(socket, stop)` on a thread of its own, from
-// construction until end() here or at the other side.
+// One side's sockets. A thread for each runs `carry(socket, stop)` from construction until end() on
+// this or the other side.
 class Side {
  public:
   template <class Carry>
@@ -34,16 +34,17 @@ class Side {
       threads_.emplace_back([this, socket, carry] { carry(socket, stop_); });
   }
 
-  // Until each socket has gone round its buffer, of all that `received`: pages are there then, and
-  // windows open.
+  // Waits until each socket has gone round its buffer, by the sum `received`: then pages exist and
+  // windows are open.
   void warm_up(const std::atomic<std::uint64_t>& received) const {
     using Clock = std::chrono::steady_clock;
     const auto gives_up = Clock::now() + std::chrono::seconds(60);
     while (received < sockets_.size() * kBufferBytes) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       if (Clock::now() < gives_up) continue;
-      std::fprintf(stderr, "%zu sockets have brought %llu bytes in a minute: did the other end?\n",
-                   sockets_.size(), static_cast<unsigned long long>(received));
+      std::fprintf(
+          stderr, "%zu sockets have brought %llu bytes in a minute: has the other process ended?\n",
+          sockets_.size(), static_cast<unsigned long long>(received));
       std::_Exit(1);
     }
   }
@@ -64,8 +65,8 @@ class Side {
   std::vector<std::thread> threads_;
 };
 
-// What `measure(side)` says here, and in the other process, which has what both refer to from
-// before they parted.
+// The results of `measure(side)` in this and in the other process; memory that both refer to exists
+// before the fork.
 template <class Measured, class Carry, class Measure>
 std::array<Measured, 2> measure_both(unsigned count, const Carry& carry, const Measure& measure) {
   Gate gate(count);
@@ -80,11 +81,11 @@ std::array<Measured, 2> measure_both(unsigned count, const Carry& carry, const M
     side.join();
     std::_Exit(0);
   }
-  ::close(told[1]);  // Or nobody would hear that the other process ended without a word.
+  ::close(told[1]);  // Open here, it would hide the end of the other process.
   Side side(gate.accept(count), carry);
   const Measured ours = measure(side);
   Measured theirs{};
-  // Not before it has measured, too: it needs our bytes.
+  // Only once it has measured, too: it needs our bytes.
   if (::read(told[0], &theirs, sizeof theirs) != sizeof theirs) give_up("read");
   side.end();
   checked(::waitpid(other, nullptr, 0), "waitpid");

@@ -33,7 +33,7 @@ void exchange(int socket, const void* out, void* in, std::size_t bytes) {
     fail("the other rank has gone");
 }
 
-// Looks in a loop, and notes the longest time between two looks.
+// Polls in a loop, and notes the longest time between two polls.
 class Looks {
  public:
   void note() {

@@ -31,9 +31,9 @@ struct RankOptions {
 
 // The measurements of one size, in microseconds.
 struct Measured {
-  std::vector<double> took_us;         // Of each collective, by the main thread's clock.
+  std::vector<double> took_us;         // Each collective, by the main thread's clock.
   std::vector<double> proxy_woken_us;  // From the main thread's signal until the proxy runs.
-  // Longest time between two polls of a thread, in each collective: it did not run.
+  // The longest time between two polls of a thread in each collective: the thread did not run.
   std::vector<double> main_gap_us;
   std::vector<double> proxy_gap_us;
   ThreadTable before;
@@ -51,7 +51,7 @@ class Rank {
   Measured measure(std::size_t bytes, int iterations);
 
  private:
-  // A channel's ring: what is received in the first half is sent in the second.
+  // A channel's ring: bytes received in the first half are sent in the second.
   struct Channel {
     void* send = nullptr;
     void* receive = nullptr;
@@ -85,7 +85,7 @@ class Rank {
   std::size_t posted_bytes_ = 0;  // 0: none.
   bool stops_ = false;
   double posted_at_us_ = 0;
-  // The proxy's, read once a collective is done.
+  // Written by the proxy, read once a collective is done.
   double woken_us_ = 0;
   double proxy_gap_us_ = 0;
   alignas(64) std::atomic<bool> is_done_{false};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How long the slowest of many collectives take, and why: two ranks on this machine with the
-// threads that NCCL has, and no GPU. Beside the percentiles it says which thread did not run: the
-// proxy was woken late, the proxy or the main thread lost its CPU in the middle of a collective, or
-// neither, so that the transport's own threads are to blame; and what the scheduler counted for
-// each thread.
+// Measures the slowest of many collectives and finds the cause: two ranks on this machine with the
+// threads that NCCL has, and no GPU. Beside the percentiles it names the thread that did not run:
+// the proxy was woken late, the proxy or the main thread lost its CPU in the middle of a
+// collective, or neither, so that the transport's own threads caused the delay; and it prints the
+// scheduler's counts for each thread.
 //
 //   tails --plugin build/plugin/libnccl-net.so --sizes 32768,2097152 --iters 1500
 //
@@ -44,8 +44,8 @@ double percentile(std::vector<double> values, double part) {
   return values[std::min(at, values.size() - 1)];
 }
 
-// A collective is slow that takes three times the median and half a millisecond more. Its cause is
-// the thread that did not run for at least half of the time it took too long.
+// A collective is slow if it takes three times the median and half a millisecond more. Its cause is
+// the thread that did not run for at least half of the excess time.
 std::string causes(const Measured& measured, double median_us) {
   constexpr double kSlowFactor = 3;
   constexpr double kSlowByUs = 500;

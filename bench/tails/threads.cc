@@ -29,7 +29,7 @@ std::uint64_t number_after(const std::string& text, const char* key) {
              : std::strtoull(text.c_str() + at + std::string_view(key).size(), nullptr, 10);
 }
 
-// Threads of one kind differ by a number at the end.
+// Threads of one kind have names that differ in the number at the end.
 std::string kind_of(std::string name) {
   const std::size_t last = name.find_last_not_of("0123456789");
   if (last + 1 < name.size()) name.replace(last + 1, std::string::npos, "#");

@@ -15,7 +15,7 @@ struct ThreadTimes {
   std::string name;
   double ran_ms = 0;
   double waited_ms = 0;           // Runnable, on a run queue.
-  std::uint64_t slices = 0;       // How often it was given a CPU.
+  std::uint64_t slices = 0;       // Times it was given a CPU.
   std::uint64_t voluntary = 0;    // Switches: it slept.
   std::uint64_t involuntary = 0;  // Switches: it was preempted, or yielded.
 };
@@ -24,8 +24,8 @@ struct ThreadTimes {
 using ThreadTable = std::map<int, ThreadTimes>;
 ThreadTable read_threads();
 
-// What was added from `before` to `after`, of threads that ran for 1 ms or more, summed
-// over threads whose names differ by a number only ("ztcp0-q#"), as lines of text.
+// The increase from `before` to `after`, of threads that ran for 1 ms or more, summed over threads
+// with names that differ only in a number ("ztcp0-q#"), as lines of text.
 std::string threads_text(const ThreadTable& before, const ThreadTable& after);
 
 }  // namespace ztcp::bench
