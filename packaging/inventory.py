@@ -5,10 +5,10 @@
 
   inventory.py --build DIR --name PACKAGE --version V --epoch SECONDS --out DIR FILE=BUILT...
 
-FILE is what is shipped (hashed), named in the SBOM by its path below --root; BUILT is the binary in
-the build folder it came from. What is inside is read from BUILT's link map, from the maps of the
-relocatable objects that went into it, and from ninja's dependency records; dpkg says which package
-each system file belongs to. Anything that components.toml does not list is an error.
+FILE is the shipped file (hashed), named in the SBOM by its path below --root; BUILT is the binary
+in the build folder it came from. The contents are read from BUILT's link map, from the maps of the
+relocatable objects that went into it, and from ninja's dependency records; dpkg names the package
+of each system file. Code that components.toml does not list is an error.
 """
 import argparse
 import collections
@@ -28,7 +28,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 class Unknown(Exception):
-    """Something is inside that nobody has looked at."""
+    """Code inside a binary that components.toml does not list."""
 
 
 def run(*command, check=True):
@@ -36,7 +36,7 @@ def run(*command, check=True):
 
 
 def read_map(path):
-    """Objects that a link took: own object files, and {archive: {members}} of the system's."""
+    """The inputs of a link: our own object files, and {archive: {members}} of the system's."""
     objects, archives, section = set(), collections.defaultdict(set), ""
     for line in path.read_text(errors="replace").splitlines():
         if line.startswith("Archive member included"):
@@ -44,11 +44,11 @@ def read_map(path):
         elif re.match(r"(Merging|Discarded|Memory|As-needed|There are)", line):
             section = ""
         elif section == "members" and line and not line[0].isspace():
-            # Behind a short name stands on the same line what it was taken for.
+            # Behind a short name the same line has the symbol it was linked for.
             name = re.split(r"\s{2,}", line.strip())[0]
             archive, member = re.fullmatch(r"([^(]+?)(?:\((.*)\))?", name).groups()
             if member is None:
-                objects.add(archive)  # Of a thin archive of ours.
+                objects.add(archive)  # A thin archive of ours.
             else:
                 archives[archive].add(member)
         elif line.startswith("LOAD ") and line.endswith(".o"):
@@ -57,7 +57,7 @@ def read_map(path):
 
 
 def contents(build, binary):
-    """All objects and system archives inside a binary, through what `ld -r` made beforehand."""
+    """All objects and system archives inside a binary, also through earlier runs of `ld -r`."""
     objects, archives = read_map(build / f"{binary}.map")
     pending = list(objects)
     while pending:
@@ -95,7 +95,8 @@ def headers_of(build, objects):
 
 @functools.cache
 def package_index():
-    """{path: package} of all that dpkg installed where compilers look; one question is fast."""
+    """{path: package} of all files that dpkg installed where compilers look; a single query is
+    fast."""
     index = {}
     for line in run("dpkg-query", "-S", "/usr/include/*", "/usr/lib/*.a", "/usr/lib/*.o", "/usr/lib/gcc/*",
                     check=False).splitlines():
@@ -125,7 +126,7 @@ def source_of(package):
 
 
 class Component:
-    """One foreign project inside, with where it was seen."""
+    """One foreign project, with the binaries that contain it."""
 
     def __init__(self, entry, package, source, version):
         self.name, self.license, self.url, self.how = (

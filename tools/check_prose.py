@@ -31,7 +31,7 @@ BEHIND = {
     "bench/results",
     "config",
     "hugepage",
-    "packaging",
+    "packaging/OPERATING.md",
     "plugin",
     "tests/unit/bench",
     "tests/unit/comms",
