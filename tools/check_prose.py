@@ -33,7 +33,6 @@ BEHIND = {
     "hugepage",
     "packaging/OPERATING.md",
     "plugin",
-    "tests/unit/bench",
     "tests/unit/comms",
     "tests/unit/config",
     "tests/unit/hugepage",

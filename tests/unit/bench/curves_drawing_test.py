@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""bench/gpu/curves --svg: what it draws of a file as bench/gpu/run writes it."""
+"""bench/gpu/curves --svg: the drawing of a file that bench/gpu/run wrote."""
 import json
 import pathlib
 import re
@@ -62,8 +62,8 @@ class Drawing(unittest.TestCase):
         networks = [*TITLES, *(f"peer{i}" for i in range(5))]
         for text in drawn(networks).values():
             self.assertLess(len(text), MOST_BYTES)
-            self.assertFalse(re.search(r"fill: (#ffffff|white)", text), "a page that is dark would have a white field")
-            self.assertFalse(re.search(r"(fill|stroke): (#000000|black)", text), "what is black is not seen there")
+            self.assertFalse(re.search(r"fill: (#ffffff|white)", text), "a white field shows on a dark page")
+            self.assertFalse(re.search(r"(fill|stroke): (#000000|black)", text), "black is invisible on a dark page")
 
     def test_the_same_run_gives_the_same_file(self):
         self.assertEqual(drawn(list(TITLES)), drawn(list(TITLES)))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""bench/gpu/curves: medians over rounds and files, and how ours compares."""
+"""bench/gpu/curves: medians over rounds and files, and the comparison of ours with others."""
 import importlib.machinery
 import importlib.util
 import sys
@@ -21,7 +21,7 @@ def sweep(network, times, note="default", error=None, wrong=0):
 
 
 def run(*records):
-    # One file for each, as a long run is made in parts.
+    # One file for each record, because a long run is made in parts.
     return curves.Run([{"results": [record]} for record in records])
 
 
@@ -63,10 +63,10 @@ class Curves(unittest.TestCase):
         rows = {row[0]: row[1:] for row in curves.comparison(found, KEY, "ztcp-sockets")}
         self.assertEqual(rows["socket-stock"], ["2.83", "2.00 at 8 B", "2.00", "4.00 at 1 GiB"])
         self.assertEqual(rows["socket-tuned"], ["2.00", "1.00 at 1 GiB", "4.00", "1.00 at 1 GiB"])
-        # Ours in shared memory is no peer.
+        # Our own shared memory is no peer.
         self.assertEqual(rows["**the best of the peers at each size**"], ["1.41", "1.00 at 1 GiB", "2.00", "1.00 at 1 GiB"])
 
-    def test_tells_of_single_iterations_and_compares_their_99th_percentiles(self):
+    def test_reports_single_iterations_and_compares_their_99th_percentiles(self):
         found = run(with_spread(sweep("ztcp-sockets", {8: 10.0}), **{"p99.9": 25.0}),
                     with_spread(sweep("ztcp-sockets", {8: 10.0}), p99=40.0, **{"p99.9": 45.0}),
                     with_spread(sweep("socket-stock", {8: 20.0}), p99=45.0))
@@ -76,11 +76,12 @@ class Curves(unittest.TestCase):
         self.assertIn("p99 of the other over that of ztcp-sockets:", text)
         self.assertIn("1.50 at 8 B", text)
 
-    def test_tells_the_size_whose_tail_is_farthest_above_its_median(self):
+    def test_reports_the_size_with_the_tail_farthest_above_its_median(self):
         record = with_spread(sweep("ztcp-sockets", {8: 10.0, 64: 10.0, 4 << 20: 10.0}))
         for rows in (one["rows"] for one in record["ranks_results"]):
             rows[1]["iteration_us"] = rows[1]["iteration_us"] | {"p99": 25.0}
-            rows[2]["iteration_us"] = rows[2]["iteration_us"] | {"p99": 1e6}  # Too large to be judged by.
+            # Too large to be compared.
+            rows[2]["iteration_us"] = rows[2]["iteration_us"] | {"p99": 1e6}
         self.assertEqual(curves.tail_rows(run(record), KEY),
                          [["ztcp-sockets", "2.50 at 64 B", "3.00 at 8 B", "1.20 at 8 B"]])
 

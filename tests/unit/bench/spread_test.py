@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""bench/gpu/spread.py, and what bench/gpu/run makes of all ranks' times."""
+"""bench/gpu/spread.py, and the rows that bench/gpu/run makes of all ranks' times."""
 import contextlib
 import importlib.machinery
 import importlib.util
@@ -77,7 +77,7 @@ class Sweep(unittest.TestCase):
 
 
 class Sizes(unittest.TestCase):
-    def test_sizes_may_be_of_units(self):
+    def test_sizes_may_have_units(self):
         self.assertEqual([run.size_bytes(text) for text in ("8", "32K", "2m", "1G")], [8, 32 << 10, 2 << 20, 1 << 30])
         for text in ("2X", "", "K", "-8", "1.5M"):
             with self.assertRaises(run.argparse.ArgumentTypeError):

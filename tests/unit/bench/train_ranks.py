@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
 """Stands in for bench/gpu/train_rank.py: speaks its protocol and trains nothing. STAND_IN in the
-environment says what goes wrong."""
+environment names the fault."""
 import argparse
 import json
 import os
@@ -21,7 +21,7 @@ def main():
     arguments = parser.parse_args()
     if BEHAVIOUR == "does not start":
         raise ModuleNotFoundError("No module named 'torch'")
-    marks = pathlib.Path(__file__).resolve().parent  # Outlive this process.
+    marks = pathlib.Path(__file__).resolve().parent  # Marks that outlive this process.
     print(json.dumps({"ready": "0"}), flush=True)
     for line in sys.stdin:
         job = json.loads(line)

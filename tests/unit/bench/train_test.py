@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""bench/gpu/train without PyTorch: what it makes of results, and its processes with a stand-in for
-its ranks (train_ranks.py)."""
+"""bench/gpu/train without PyTorch: the tables it makes of results, and its processes with a
+stand-in for its ranks (train_ranks.py)."""
 import json
 import os
 import pathlib
@@ -85,12 +85,12 @@ class Losses(unittest.TestCase):
         found = training.compare_losses(runs, 1e-3)
         return found, training.losses_text(found, 1e-3)
 
-    def test_equal_ones_are_called_equal(self):
+    def test_equal_losses_are_reported_as_equal(self):
         found, text = self.compared((2, 1), (2, 1))
         self.assertEqual(found["different"], [])
         self.assertEqual(text, "losses of the first 2 steps: equal in all 2 runs")
 
-    def test_a_small_difference_is_told_and_no_error(self):
+    def test_a_small_difference_is_reported_without_an_error(self):
         found, text = self.compared((2, 1), (2, 1.0001))
         self.assertEqual(found["different"], [])
         self.assertIn("but for 0.0001", text)
@@ -100,7 +100,7 @@ class Losses(unittest.TestCase):
         self.assertEqual(found["different"], ["transformer over net2, round 1, step 2: loss 1.1, over net0 1"])
         self.assertIn("DIFFER in 1 of 3 runs", text)
 
-    def test_what_is_no_number_is_different(self):
+    def test_a_loss_that_is_not_a_number_is_different(self):
         for losses in ((2.0, float("nan")), (float("nan"), 1.0)):
             found, _ = self.compared((2, 1), losses)
             self.assertEqual(len(found["different"]), 1)
@@ -125,7 +125,7 @@ class Processes(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         self.out = pathlib.Path(self.folder.name) / "train.json"
-        # A copy of its own, by which its processes are known.
+        # A separate copy, by which its processes are found.
         self.ranks = pathlib.Path(self.folder.name) / "ranks.py"
         self.ranks.write_text(STAND_IN.read_text())
 
@@ -174,7 +174,7 @@ class Processes(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("--limit 3: ended in round", done.stdout)
 
-    def test_a_program_that_does_not_start_is_told_with_its_words(self):
+    def test_a_program_that_does_not_start_is_reported_with_its_output(self):
         done = self.train("does not start")
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("No module named 'torch'", done.stdout)

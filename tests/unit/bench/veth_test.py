@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""bench/gpu/veth: two hosts that reach each other by their data interfaces alone, and leave nothing behind."""
+"""bench/gpu/veth: two hosts that reach each other only by their data interfaces, and leave nothing
+behind."""
 import os
 import subprocess
 import sys
