@@ -192,7 +192,7 @@ def main():
         if done == options.exit_after:
             sys.exit(0)
         if done == options.raise_after:
-            raise RuntimeError("nobody catches this")
+            raise RuntimeError("not caught")
         if done == options.cut_watches_after:
             say(f"cut {cut_watches(*options.cut_ports or (1, 65535))}")
 

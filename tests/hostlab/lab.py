@@ -43,7 +43,7 @@ class Lab:
     # --- Output -----------------------------------------------------------------------------------
 
     def say(self, text):
-        """Prints a step of a scenario, for people who watch."""
+        """Prints a step of a scenario to the terminal."""
         print(f"    {time.monotonic() - self._started:6.1f} s  {text}", flush=True)
         self.note(f"=== {text}")
 

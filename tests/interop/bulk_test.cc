@@ -39,7 +39,7 @@ TEST_P(BulkTap, EverySizeArrivesBothWays) {
   EXPECT_EQ(stack().counters().rx_bad_checksum, 0U);
 }
 
-TEST_P(BulkTap, BulkBothWaysAtOnce) {
+TEST_P(BulkTap, BulkArrivesBothWaysAtOnce) {
   open_shape();
   make_apps(8U << 20, 8U << 20);
   connect(Opener::kKernel);
@@ -47,7 +47,7 @@ TEST_P(BulkTap, BulkBothWaysAtOnce) {
   finish();
 }
 
-TEST_P(BulkTap, ManySmallWritesBothWays) {
+TEST_P(BulkTap, ManySmallWritesArriveBothWays) {
   open_shape();
   make_apps(100'000, 100'000);
   ours_->set_chunk(37);

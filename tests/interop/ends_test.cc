@@ -89,7 +89,7 @@ TEST_P(EndsTap, OurHalfCloseReceivesTheRest) {
   EXPECT_EQ(stack().counters().tx_resets, 0U);
 }
 
-TEST_P(EndsTap, BothCloseAtOnce) {
+TEST_P(EndsTap, SimultaneousCloseEndsBoth) {
   // A cable long enough for two FINs to cross on it, on a busy machine too.
   const link::Impairment slow{.delay = 150ms};
   Cable& cable = open_cable({}, slow, slow);
@@ -117,7 +117,7 @@ TEST_P(EndsTap, BothCloseAtOnce) {
   EXPECT_EQ(stack().counters().tx_resets, 0U);
 }
 
-TEST_P(EndsTap, TheKernelResets) {
+TEST_P(EndsTap, AKernelResetFailsOurStream) {
   open_and_connect(1000, 1000);
   ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
   kernel_->reset();
@@ -125,7 +125,7 @@ TEST_P(EndsTap, TheKernelResets) {
   EXPECT_EQ(ours_->error()->code, Errc::kPeerClosed);
 }
 
-TEST_P(EndsTap, TheKernelResetsUnderBulkBothWays) {
+TEST_P(EndsTap, AKernelResetUnderBulkFailsOurStream) {
   open_and_connect(64U << 20, 64U << 20);
   ASSERT_TRUE(run_until([this] { return ours_->received() > 1U << 20; }));
   kernel_->reset();
@@ -133,7 +133,7 @@ TEST_P(EndsTap, TheKernelResetsUnderBulkBothWays) {
   EXPECT_EQ(ours_->error()->code, Errc::kPeerClosed);
 }
 
-TEST_P(EndsTap, TheKernelClosesWithoutHavingReadAll) {
+TEST_P(EndsTap, AKernelThatClosesWithUnreadBytesFailsOurStream) {
   open_and_connect(100'000, 0);
   kernel_->set_reading(false);
   ASSERT_TRUE(run_until([this] { return ours_->acked() > 50'000; }));
@@ -150,7 +150,7 @@ TEST_P(EndsTap, OurResetReachesTheKernel) {
   EXPECT_EQ(kernel_->error(), ECONNRESET);
 }
 
-TEST_P(EndsTap, WeResetUnderBulkBothWays) {
+TEST_P(EndsTap, OurResetUnderBulkReachesTheKernel) {
   open_and_connect(64U << 20, 64U << 20);
   ASSERT_TRUE(run_until([this] { return ours_->received() > 1U << 20; }));
   ours_->abort();

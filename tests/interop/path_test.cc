@@ -131,7 +131,7 @@ class RouterTap : public TapTest, public testing::WithParamInterface<bool> {
   std::unique_ptr<link::Link> router_;
 };
 
-TEST_P(RouterTap, ANarrowPathIsFoundByFragmentationNeeded) {
+TEST_P(RouterTap, ASmallPathMtuIsFoundByFragmentationNeeded) {
   build();
   ASSERT_TRUE(set_interface_mtu("router0", kNarrow));
   const KernelCounters router;
@@ -142,7 +142,7 @@ TEST_P(RouterTap, ANarrowPathIsFoundByFragmentationNeeded) {
   EXPECT_LE(kernel_->info().receive_mss_bytes, kNarrow - 52U);
 }
 
-TEST_P(RouterTap, APathThatNarrowsUnderBulkIsFollowed) {
+TEST_P(RouterTap, AShrinkingPathMtuUnderBulkIsFollowed) {
   build();
   const KernelCounters router;
   connect_far();

@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(Cables, Bulk, testing::ValuesIn(cases()),
 
 // Guards against collapse, not against a change of speed: each row must stay above a fraction that
 // a working recovery reaches with ease. The printed table shows changes.
-TEST(Goodput, UnderLossOnA10GigabitCable) {
+TEST(Goodput, StaysHighUnderLossOnA10GigabitCable) {
   struct Row {
     double loss;
     double least_gbps;

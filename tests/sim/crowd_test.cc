@@ -106,7 +106,7 @@ class Strangers : public testing::TestWithParam<Strange> {};
 
 // More streams than the table has places for open, ask for nothing that exists, and stay: a peer
 // still connects in time.
-TEST_P(Strangers, DoNotKeepPeersOut) {
+TEST_P(Strangers, StrangersDoNotKeepPeersOut) {
   ustack::Engine server(config(1));
   Arrivals arrivals;
   ASSERT_TRUE(server.listen(kCrowdCookie, arrivals));

@@ -210,7 +210,7 @@ TEST(Ends, AnMtuThatDoesNotFitFailsWithAnErrorThatNamesIt) {
 
 // The path MTU shrinks under bulk without ICMP: jumbo frames are lost from now on, small ones are
 // not. All bytes arrive, with a standstill of less than a tenth of a second.
-TEST(Ends, APathThatNarrowsSilentlyUnderBulkIsFollowed) {
+TEST(Ends, ASilentlyShrinkingPathMtuUnderBulkIsFollowed) {
   for (const std::size_t mtu : {std::size_t{1500}, std::size_t{1300}}) {
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
       TcpWorldOptions options = small(20'000'000, 2'000'000);
@@ -236,7 +236,7 @@ TEST(Ends, APathThatNarrowsSilentlyUnderBulkIsFollowed) {
 
 // Congestion that loses a third of all frames looks the same for a while, and must not shrink
 // packets.
-TEST(Ends, HeavyLossIsNotTakenForANarrowPath) {
+TEST(Ends, HeavyLossIsNotTakenForASmallPathMtu) {
   std::uint64_t cuts = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     TcpWorldOptions options = small(300'000, 0);

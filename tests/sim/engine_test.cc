@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // NCCL closes both ends of a connection in the same moment: their byes cross, and each end refuses
 // the other's flows after its own close. A process that ends must not wait for that.
-TEST(Sessions, BothClosingAtOnceLeaveNothingToWaitFor) {
+TEST(Sessions, SimultaneousCloseLeavesNothingToWaitFor) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     EngineWorld pair(Case{"", {.delay = 10us}}, seed, 20);
     ASSERT_TRUE(pair.connect());
@@ -102,7 +102,7 @@ std::shared_ptr<std::uint16_t> cut_next_flow(EngineWorld& pair, std::size_t leas
 
 // One flow's packets are lost for good, as behind a dead link of an ECMP group: its TCP gives up,
 // the session dials it again from another port, and no byte is lost or doubled.
-TEST(Sessions, AFlowThatDiesIsRemade) {
+TEST(Sessions, AFlowThatDiesIsDialledAgain) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     EngineWorld pair(Case{"", {.delay = 10us}, 4, {}, 3s, seed <= 6 ? 0U : 3U}, seed, 60);
     ASSERT_TRUE(pair.connect());
@@ -159,7 +159,7 @@ struct Outage {
 };
 class Outages : public testing::TestWithParam<Outage> {};
 
-TEST_P(Outages, AreSurvived) {
+TEST_P(Outages, SessionsSurviveAnOutage) {
   const Outage& outage = GetParam();
   for (Duration length = 500ms; length <= 15s; length += 250ms) {
     EngineWorld pair(Case{"", {.delay = 10us}, 4, {}, 8s}, 3, 60);

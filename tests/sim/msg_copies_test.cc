@@ -119,7 +119,7 @@ TEST_P(Ends, BuffersAreNotWrittenAfterTheEnd) {
         break;
     }
     EXPECT_GT(world.workers.waits, 0U);
-    EXPECT_EQ(world.receiver.done, done) << "nobody is told";
+    EXPECT_EQ(world.receiver.done, done) << "no message is reported";
     world.spoil_posted_buffers();
     for (int i = 0; i < 1000; ++i) {
       world.now += std::chrono::milliseconds(1);

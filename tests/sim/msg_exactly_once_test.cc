@@ -106,7 +106,7 @@ TEST_P(Ending, ALeavingSenderLosesNoCompletedMessage) {
     MsgWorld world(script);
     world.run_until([&] { return world.sender.done == script.sizes.size(); });
     if (world.sender.failed != 0 && world.sender.ready == 0) {
-      ASSERT_LT(at, 3U) << "nobody listens there";
+      ASSERT_LT(at, 3U) << "there is no listener";
       continue;
     }
     ASSERT_EQ(world.sender.done, script.sizes.size());

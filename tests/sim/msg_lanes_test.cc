@@ -124,7 +124,7 @@ TEST(LanesKilled, AFlowThatDiesAtAnyEventLosesNothing) {
     MsgWorld world(script);
     const bool done = world.run_all();
     if (world.sender.failed != 0 && world.sender.ready == 0) {
-      ASSERT_LT(at, 3U) << "nobody listens there";
+      ASSERT_LT(at, 3U) << "there is no listener";
       continue;
     }
     ASSERT_TRUE(done) << "killed at " << at << ": " << world.sender.done << " sent, "

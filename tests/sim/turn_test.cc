@@ -132,7 +132,7 @@ class Saboteur final : public TurnClient {
   void abort() override {}
 };
 
-TEST_P(LinkGone, DuringATurnEndsEveryConnectionOnceAndLeavesNothing) {
+TEST_P(LinkGone, LosingTheLinkDuringATurnEndsEveryConnectionOnce) {
   run_until([&] { return to.receivers.size() == 2 && to.receivers[1]->done > 2; });
   Bytes none;
   Saboteur* saboteur = nullptr;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the ztcp authors
  *
- * libcuda.so.1 as far as a software NIC calls it, with a GPU that is not there: its memory is
- * mapped without any access, as no CPU reaches a real one's, and the "driver" moves bytes by a
- * mapping of its own. A DMA-BUF of it is its memfd: as large, and closed like one. */
+ * The part of libcuda.so.1 that a software NIC calls, with a simulated GPU: its memory is mapped
+ * without access rights, as the CPU can't reach a real GPU's, and the "driver" moves bytes through
+ * a second mapping. Its DMA-BUF is the memory's memfd, with the same size and closed like one. */
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,7 +15,7 @@ enum { kMemoryType = 2, kDeviceOrdinal = 9, kRangeStart = 11, kRangeSize = 12, k
 typedef struct {
   unsigned long long address;
   size_t size;
-  char* seen; /* By the GPU. */
+  char* seen; /* The GPU's mapping. */
 } Range;
 
 static Range ranges[kMostRanges];
@@ -45,8 +45,7 @@ EXPORT void* paper_gpu_alloc(size_t size, int* dmabuf_fd) {
 }
 EXPORT void* paper_gpu_seen(void* address) { return seen_at((unsigned long long)address, 1); }
 
-/* --- The driver's. -----------------------------------------------------------------------------
- */
+/* --- Functions of the driver ------------------------------------------------------------------ */
 EXPORT int cuPointerGetAttribute(void* out, int attribute, unsigned long long address) {
   int outcome = kInvalidValue;
   pthread_mutex_lock(&mutex);
@@ -83,7 +82,7 @@ EXPORT int cuCtxPopCurrent_v2(void** context) {
 }
 EXPORT int cuStreamCreate(void** stream, unsigned flags) {
   *stream = ranges;
-  /* One that waits for others would wait for kernels that wait for it. */
+  /* A stream that waits for others would wait for kernels that wait for it. */
   return flags == 1 ? 0 : kInvalidValue;
 }
 EXPORT int cuStreamSynchronize(void* stream) { return stream == ranges ? 0 : kInvalidValue; }

@@ -288,7 +288,7 @@ void Nic::tell(const Device& device, ibv_event_type event) {
     if (context->device != &device) continue;
     const std::array<int, 2> told{event, 1};
     if (write(context->event_pipe, told.data(), sizeof told) != sizeof told)
-      counters_.note_misuse("nobody reads the device's events");
+      counters_.note_misuse("the device's events are not read");
   }
 }
 
