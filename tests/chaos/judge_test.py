@@ -55,7 +55,7 @@ class Judge(unittest.TestCase):
         self.assertIn("the peer refused", self.verdict(Verdict.FAILED_AS_EXPECTED, [failed(0), killed(1)], Expect.FAIL))
         self.verdict(Verdict.FAILED_AS_EXPECTED, [failed(0), failed(1)], Expect.EITHER)
 
-    def test_a_survivor_that_ztcp_perf_told_needs_no_plugin_line(self):
+    def test_a_survivor_that_ztcp_perf_notified_needs_no_plugin_line(self):
         told = RankEnd(2, 3, own_lines=[TOLD])
         self.verdict(Verdict.FAILED_AS_EXPECTED, [failed(0), killed(1), told], Expect.FAIL)
 

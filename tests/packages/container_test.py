@@ -118,7 +118,7 @@ class Container(unittest.TestCase):
         words = self.words('schema = 1\n[host]\nclass = "iommu"\n' + NIC.format(i=1))
         self.assertEqual(words[words.index("--gpus") + 1], "all")
 
-    def test_a_host_without_one_says_what_that_means(self):
+    def test_a_host_without_an_iommu_warns_of_memory_access(self):
         done = self.run_it('schema = 1\n[host]\nclass = "no-iommu"\n' + NIC.format(i=1))
         self.assertIn("can reach all of the machine's memory", done.stderr)
         words = shlex.split(done.stdout)
@@ -132,7 +132,7 @@ class Container(unittest.TestCase):
         words = self.words(f'schema = 1\n[host]\nclass = "{host_class}"\n' + NIC.format(i=1) + NIC.format(i=2))
         return options([word.replace(str(self.folder), HOME + "/config") for word in words])
 
-    def test_the_operators_document_shows_the_line_that_is_made(self):
+    def test_the_operators_document_shows_the_generated_line(self):
         line = docker_lines(PAGE)[0]
         who = ("--user", "--group-add")
         self.assertEqual([pair for pair in options(line) if pair[0] not in who],
@@ -143,7 +143,7 @@ class Container(unittest.TestCase):
         for host_class in ("iommu", "no-iommu"):
             self.assertEqual(list(lacks(given, self.documented(host_class))), [])
 
-    def test_what_a_line_lacks_is_seen(self):
+    def test_missing_options_of_a_line_are_found(self):
         given = options(docker_lines(PAGE)[1])
         for missing, lacking in ((("--privileged", None), "--device"), (("--network", "host"), "--network"),
                                  (("-v", "/dev/:/dev/"), "--ipc"), (("-v", f"{HOME}:{HOME}"), "-v"),

@@ -104,7 +104,7 @@ class Containerfile(unittest.TestCase):
         self.assertTrue((self.root / "usr/bin/ztcp_perf").exists())
         self.assertEqual(list((self.root / "tmp").iterdir()), [])
 
-    def test_another_folder_for_the_library(self):
+    def test_the_library_can_go_to_another_folder(self):
         done = self.build(LIBDIR="/usr/lib64")
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertEqual(self.library("/usr/lib64/libnccl-net.so"), OURS)
@@ -120,7 +120,7 @@ class Containerfile(unittest.TestCase):
         self.assertNotIn(other, self.loader_finds())
         self.assertFalse((self.root / other[1:]).exists())
 
-    def test_a_plugin_in_the_librarys_own_place(self):
+    def test_a_plugin_in_the_librarys_place_stops_it_until_it_is_switched_off(self):
         other = "/usr/lib/x86_64-linux-gnu/libnccl-net.so"
         self.place_foreign(other)
         self.refused(other)
@@ -145,7 +145,7 @@ class Containerfile(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertEqual(self.library(), OURS)
 
-    def test_copies_what_build_tarball_makes(self):
+    def test_copies_the_file_that_build_tarball_makes(self):
         made = re.search(r"^name=(\S+)$", (PACKAGING / "build-tarball").read_text(), re.M).group(1)
         self.assertTrue(pathlib.PurePath(made.replace("$version", "1.2.3") + ".tar.gz").match(self.pattern))
 

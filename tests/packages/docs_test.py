@@ -116,7 +116,7 @@ class Documents(unittest.TestCase):
                 re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", output_of(program, "--help")))
         return self.helps[program]
 
-    def test_the_table_of_cores_is_what_the_engine_took(self):
+    def test_the_table_of_cores_has_the_measured_cycles(self):
         record = json.loads((RESULTS / "engine-h100-host.json").read_text())
         text = (ROOT / "docs/sizing.md").read_text()
         rows = [r for r in record["results"]
@@ -182,7 +182,7 @@ class Documents(unittest.TestCase):
                                           f"{document.relative_to(ROOT)}: {program} has no {word}: {span}")
         self.assertGreater(seen, 3, "too few cases were found")
 
-    def test_what_a_builder_wants_is_what_install_packages_brings(self):
+    def test_install_packages_brings_the_builders_requirements(self):
         groups = (ROOT / "tools/install-packages").read_text()
         for program in SCRIPTS:
             for names, group in re.findall(r"^Wants: ([\w, -]+) \(tools/install-packages (\w+)\)",

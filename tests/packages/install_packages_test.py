@@ -39,13 +39,13 @@ class InstallPackages(unittest.TestCase):
         env = {**os.environ, "PATH": f"{self.folder.name}:/usr/bin:/bin", "FAKE_LOG": str(self.log), **env}
         return subprocess.run([SCRIPT, "build"], env=env, text=True, capture_output=True, timeout=120, check=False)
 
-    def test_what_is_missing_is_installed(self):
+    def test_missing_packages_are_installed(self):
         result = self.install()
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(self.log.read_text(), r"update\ninstall -y --no-install-recommends g\+\+ meson")
         self.assertRegex(result.stdout, r"apt-get .*update \.\.\.\n.*install .*\.\.\.\ninstalled \d+ packages")
 
-    def test_without_a_network_it_ends_with_what_apt_says(self):
+    def test_without_a_network_it_ends_with_the_error_of_apt(self):
         result = self.install(FAKE_OFFLINE="yes")
         self.assertEqual(result.returncode, 1)
         self.assertNotIn("install", self.log.read_text())
@@ -58,7 +58,7 @@ class InstallPackages(unittest.TestCase):
         self.assertEqual(self.log.read_text(), "")
         self.assertIn("only root can install them:\n  apt-get install --no-install-recommends g++", result.stderr)
 
-    def test_an_installation_that_takes_long_shows_what_it_does(self):
+    def test_a_long_installation_shows_its_progress(self):
         result = self.install(FAKE_TAKES="3", ZTCP_PACKAGES_TICK="0.5")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("still at it: Get:1 g++", result.stdout)

@@ -46,7 +46,7 @@ class Inventory(unittest.TestCase):
     def tearDownClass(cls):
         cls.folder.cleanup()
 
-    def test_has_what_spdx_2_3_wants(self):
+    def test_has_the_fields_that_spdx_2_3_requires(self):
         for document in self.document.values():
             self.assertEqual(document["spdxVersion"], "SPDX-2.3")
             self.assertEqual(document["dataLicense"], "CC0-1.0")
@@ -85,7 +85,7 @@ class Inventory(unittest.TestCase):
             self.assertEqual({i.removeprefix("SPDXRef-Library-") for i in linked},
                              {re.sub(r"[^A-Za-z0-9.-]", "-", w) for w in wanted})
 
-    def test_knows_what_is_inside(self):
+    def test_lists_the_code_inside_each_package(self):
         inside = {name: {p["name"] for p in document["packages"]}
                   for name, document in self.document.items()}
         both = {"DPDK", "fmt", "toml++", "tl::expected", "GCC run-time library"}
@@ -94,7 +94,7 @@ class Inventory(unittest.TestCase):
         # The plugin has no command line and no hwloc.
         self.assertTrue({"CLI11", "JSON for Modern C++", "hwloc"}.isdisjoint(inside["libnccl-net-ztcp"]))
 
-    def test_says_dpdks_version_as_pkg_config_does(self):
+    def test_has_the_dpdk_version_of_pkg_config(self):
         version = subprocess.run(["pkg-config", "--modversion", "libdpdk"], check=True,
                                  capture_output=True, text=True).stdout.strip()
         dpdk = next(p for p in self.document["libnccl-net-ztcp"]["packages"] if p["name"] == "DPDK")
@@ -122,7 +122,7 @@ class Inventory(unittest.TestCase):
         for file in again.iterdir():
             self.assertEqual(file.read_bytes(), (self.out / "libnccl-net-ztcp" / file.name).read_bytes())
 
-    def test_refuses_what_is_not_listed(self):
+    def test_refuses_code_that_is_not_listed(self):
         listed = (ROOT / "packaging/components.toml").read_text()
         for gone, named in ((r'source = "dpdk"', "of dpdk is inside"),
                             (r'"strlcpy.o", ', "libbsd.a(strlcpy.o)")):

@@ -80,7 +80,7 @@ class Kubernetes(unittest.TestCase):
                 (["apiVersion"], "batch/v2", "Job: no such kind here")):
             self.assertIn(fault, self.broken(path, value))
 
-    def test_the_comparison_with_the_specification_sees_what_differs(self):
+    def test_the_comparison_with_the_specification_finds_each_difference(self):
         self.assertEqual(differences(specification()), (sum(map(len, API.values())), []))
         for change, fault in (
                 (lambda s: s["io.k8s.api.core.v1.PodSpec"]["properties"].pop("hostIPC"), "core.v1.PodSpec.hostIPC: no such"),
@@ -113,7 +113,7 @@ class Kubernetes(unittest.TestCase):
         self.assertEqual(int(limits[f"{resource['resourcePrefix']}/{resource['resourceName']}"]), gpus)
         self.assertIn(f"--nproc-per-node {gpus}", self.container["args"][0])
 
-    def test_names_lead_somewhere(self):
+    def test_names_refer_to_objects_that_exist(self):
         volumes = {v["name"] for v in self.pod["volumes"]}
         self.assertEqual({m["name"] for m in self.container["volumeMounts"]}, volumes)
         service = self.documents["Service"]

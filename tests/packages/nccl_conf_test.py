@@ -100,7 +100,7 @@ class NcclConf(unittest.TestCase):
         self.assertTrue(self.file.is_symlink())
         self.assertEqual(real.read_text(), "NCCL_DEBUG=WARN\n")
 
-    def test_what_is_no_file_is_refused(self):
+    def test_a_path_that_is_no_file_is_refused(self):
         os.mkfifo(self.file)
         self.assertIn("is no file", self.run_script("demand", 1))
         self.assertIn("is no file", self.run_script("release", 1))
@@ -119,7 +119,7 @@ class NcclConf(unittest.TestCase):
         self.run_script("release", 3, broken)
         self.assertEqual(self.file.read_text(), before)
 
-    def test_what_lies_in_place_of_the_new_file_is_not_written_to(self):
+    def test_a_file_at_the_temporary_name_is_not_written_to(self):
         other = self.folder / "other"
         other.write_text("theirs")
         (self.folder / "nccl.conf.ztcp-new").symlink_to(other)
@@ -174,7 +174,7 @@ class Debian(unittest.TestCase):
         for field in ("Type: boolean", "Default: false"):
             self.assertIn(field, (PACKAGING / "debian/libnccl-net-ztcp.templates").read_text())
 
-    def test_does_what_was_answered_and_goes_with_the_package(self):
+    def test_the_answer_yes_writes_the_line_until_the_package_is_removed(self):
         self.file.write_text("NCCL_DEBUG=WARN\n")
         self.answer(True)
         self.install()
@@ -190,7 +190,7 @@ class Debian(unittest.TestCase):
         self.install("1")
         self.assertFalse(self.demanded())
 
-    def test_what_the_administrator_did_since_is_kept(self):
+    def test_later_changes_of_the_administrator_are_kept(self):
         self.answer(True)
         self.install()
         self.file.write_text("# no\n")
@@ -203,7 +203,7 @@ class Debian(unittest.TestCase):
         self.run_script("prerm", "remove")
         self.assertEqual(self.file.read_text(), f"{LINE}\n", "a line put in by hand stays in")
 
-    def test_the_same_answer_given_anew_is_done_anew(self):
+    def test_reconfiguring_with_the_same_answer_writes_the_line_again(self):
         self.answer(True)
         self.install()
         self.file.unlink()

@@ -179,7 +179,7 @@ class Processes(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("No module named 'torch'", done.stdout)
 
-    def test_an_interrupt_ends_all_processes_and_keeps_what_there_is(self):
+    def test_an_interrupt_ends_all_processes_and_keeps_the_results(self):
         for number, behaviour in ((signal.SIGINT, "good"), (signal.SIGTERM, "hangs")):
             process = subprocess.Popen(self.command("--rounds", "1000"), text=True,
                                        env=os.environ | {"STAND_IN": behaviour},
