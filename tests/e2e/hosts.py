@@ -86,8 +86,8 @@ def duplicate_address():
 
 
 def receive_queues():
-    """Flows spread over the interface's receive queues: a receiver whose queue is crowded has the
-    flow dialled again."""
+    """Flows are spread over the interface's receive queues: one that another queue serves better is
+    refused and dialled again."""
     with Hosts(queues=4, messages="flows = 4") as hosts:
         # That four flows come to four queues by chance happens one time in ten.
         arguments = ("--rounds", "20", "--count", "4", "--size", "200000")

@@ -114,7 +114,7 @@ def set_up(machines, options="--spare 0", command=SET_UP):
 
 
 def answer(job, mode, result="setup successfully"):
-    """The output of a command with --json: must be JSON only and report success."""
+    """Parses the output of a command with --json, which must report success."""
     try:
         said = json.loads(job.output)
         good = (said["mode"] == mode and said["exit_code"] == 0 and said["stopped"] is False and

@@ -36,7 +36,7 @@ class App final : public StreamEvents, public tcp::StreamAcceptor {
   // Each write waits until the one before it is acknowledged.
   void write_one_by_one() { one_by_one_ = true; }
   void expect_late_acks() { stream_->expect_late_acks(); }
-  // At once. The stream is not touched afterwards.
+  // Ends the stream at once; it is not touched afterwards.
   void close() { leave(&Stream::close); }
   void abort() { leave(&Stream::abort); }
 

@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kMessageBytes = 400'000;
 constexpr std::size_t kMessages = 6;
-// So that further flows, which are dialled within a millisecond, find data to carry.
+// Slow enough that further flows, which are dialled within a millisecond, find data to carry.
 constexpr std::uint64_t kRate = 5'000'000'000;
 
 // One session with both its ends.

@@ -76,7 +76,7 @@ class SharedNicWorld {
         *shared, *ends, WorldOptions{.forward = cable, .backward = cable, .seed = seed});
   }
 
-  // From that stack; both ends send.
+  // Transfers between that stack and the other host; both ends send.
   [[nodiscard]] bool transfer(std::size_t from) {
     static_cast<void>(other.listen(kPort, *begin_pair().second));
     App* const client = clients.back().get();

@@ -232,7 +232,7 @@ TEST_F(TurnTest, ManyDamagedFramesBecomeAFinding) {
   EXPECT_TRUE(from.findings.empty());
 }
 
-// From some moment on full packets are lost and small ones are not: the transfer goes on, and the
+// Full packets begin to be lost at some moment, small ones do not: the transfer goes on, and the
 // change is reported.
 TEST_F(TurnTest, AShrinkingPathMtuIsReported) {
   run_for(3ms);

@@ -8,7 +8,7 @@
 
 namespace {
 
-// Which of this thread's next allocations fails; 0: none.
+// Counts down to the allocation of this thread that fails; 0: none.
 thread_local std::size_t fails_at = 0;
 
 }  // namespace

@@ -19,7 +19,7 @@ inline constexpr std::uint32_t kMostDevices = 16;
 enum class Count : std::uint8_t {
   kDoorbells,  // Calls that post sends.
   kMessages,   // Writes with an immediate, and sends.
-  kWrites,     // Without one.
+  kWrites,     // Writes without an immediate.
   kReads,
   kSentBytes,
   kReceivedBytes,

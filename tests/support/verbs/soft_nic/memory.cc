@@ -73,8 +73,7 @@ Memory* MemoryTable::add_dmabuf(ibv_pd* domain, std::uint64_t offset, std::size_
   if (fd < 0) return refuse_memory(EBADF);
   if (is_refused()) return refuse_memory(static_cast<int>(faults_.refuse.value));
   if (!is_access(access)) return refuse_memory(EINVAL);
-  // As in the kernel: the range lies inside the buffer, and both have the same offset in their
-  // pages.
+  // As in the kernel: the range is inside the buffer, and both have the same offset in their pages.
   const off_t whole = lseek(fd, 0, SEEK_END);
   if (whole >= 0 && offset + size > static_cast<std::uint64_t>(whole)) return refuse_memory(EINVAL);
   if ((offset & kInPage) != (address & kInPage)) return refuse_memory(EINVAL);
