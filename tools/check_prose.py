@@ -27,11 +27,8 @@ FEW_WORDS = 500  # A folder with fewer words may have one of either.
 
 # Folders and pages that are still to be rewritten.
 BEHIND = {
-    "bench/README.md",
-    "bench/results",
     "config",
     "hugepage",
-    "packaging/OPERATING.md",
     "plugin",
     "tests/unit/comms",
     "tests/unit/config",
