@@ -75,11 +75,11 @@ void CommEnd::lose_broken() noexcept {
   }
 }
 
-std::string CommEnd::describe(const ibv_wc& completion, std::size_t strand) const {
+std::string CommEnd::describe(const ibv_wc& completion, std::size_t rail) const {
   const CompletionText text = verbs::describe(completion.status);
-  const QueuePairs& queues = *connection_->strands()[strand].queues;
+  const QueuePairs& queues = *connection_->rail_states()[rail].queues;
   const std::uint32_t index = queues.index_of(completion.qp_num);
-  const RailFacts& peer = connection_->peer_facts().on[strand];
+  const RailFacts& peer = connection_->peer_facts().on[rail];
   const std::uint32_t theirs = index < queues.count() ? peer.numbers[index] : 0;
   return fmt::format(
       "queue pair {:#x} to {:#x} of {}, GID {}: {} (status {}, vendor error {:#x}); {}",
@@ -87,38 +87,38 @@ std::string CommEnd::describe(const ibv_wc& completion, std::size_t strand) cons
       static_cast<int>(completion.status), completion.vendor_err, text.advice);
 }
 
-Error CommEnd::fail(const ibv_wc& completion, std::size_t strand) {
+Error CommEnd::fail(const ibv_wc& completion, std::size_t rail) {
   // A queue pair that the peer broke is flushed: the news say of what.
   if (completion.status == IBV_WC_WR_FLUSH_ERR && connection_->has_news())
     return fail({connection_->news_code(), 0, "the peer"}, news_text());
   const CompletionText text = verbs::describe(completion.status);
-  return fail({text.code, 0, text.name}, describe(completion, strand),
-              *connection_->strands()[strand].rail);
+  return fail({text.code, 0, text.name}, describe(completion, rail),
+              *connection_->rail_states()[rail].rail);
 }
 
 Result<bool> CommEnd::poll() {
   bool moved = false;
-  const std::size_t count = connection_->strands().size();
+  const std::size_t count = connection_->rail_states().size();
   for (std::size_t i = 0; i < count; ++i) moved |= ZTCP_TRY(poll(i)) > 0;
   return moved;
 }
 
 Result<int> CommEnd::poll(std::size_t index) {
   std::array<ibv_wc, kCompletions> completions;
-  const Strand& strand = connection_->strands()[index];
-  if (!strand.is_polled()) [[unlikely]]
+  const RailState& rail_state = connection_->rail_states()[index];
+  if (!rail_state.is_polled()) [[unlikely]]
     return 0;
-  if (!strand.queues) [[unlikely]]
+  if (!rail_state.queues) [[unlikely]]
     return poll_stream(index);
-  const int count = strand.queues->poll(completions);
+  const int count = rail_state.queues->poll(completions);
   if (count < 0) [[unlikely]] {
     if (lose(index, "the device is gone")) return 0;
     return tl::unexpected(
-        fail({Errc::kNoDevice, -count, "ibv_poll_cq"}, "the device is gone", *strand.rail));
+        fail({Errc::kNoDevice, -count, "ibv_poll_cq"}, "the device is gone", *rail_state.rail));
   }
   for (int i = 0; i < count; ++i) {
     const ibv_wc& completion = completions[static_cast<std::size_t>(i)];
-    if (strand.state == Strand::State::kDraining) [[unlikely]] {
+    if (rail_state.health == RailState::Health::kDraining) [[unlikely]] {
       connection_->take_drained(index, completion);
       continue;
     }
@@ -126,33 +126,33 @@ Result<int> CommEnd::poll(std::size_t index) {
       if (!is_of_rail(completion.status) || !lose(index, describe(completion, index)))
         return tl::unexpected(fail(completion, index));
       // Nothing else that it tells is for a sender.
-      if (!strand.is_polled()) return i + 1;
+      if (!rail_state.is_polled()) return i + 1;
       connection_->take_drained(index, completion);
       continue;
     }
-    if (const Status taken = connection_->take(strand, completion); !taken) [[unlikely]]
+    if (const Status taken = connection_->take(rail_state, completion); !taken) [[unlikely]]
       return tl::unexpected(fail(taken.error(), ""));
   }
-  if (strand.state == Strand::State::kDraining) [[unlikely]]
+  if (rail_state.health == RailState::Health::kDraining) [[unlikely]]
     connection_->finish_draining(index);
   return count;
 }
 
 Result<int> CommEnd::poll_stream(std::size_t index) {
-  const Strand& strand = connection_->strands()[index];
-  if (!strand.stream) return 0;  // It is not dialled yet.
+  const RailState& rail_state = connection_->rail_states()[index];
+  if (!rail_state.stream) return 0;  // It is not dialled yet.
   std::array<PieceStream::Told, kCompletions> told;
-  const auto count = strand.stream->pieces.poll(told);
+  const auto count = rail_state.stream->pieces.poll(told);
   if (!count) {
     const Error& error = count.error();
     const std::string why = error.sys_errno == 0 ? ztcp::describe(error.code)
                                                  : std::string(std::strerror(error.sys_errno));
     // What the peer may not say is no rail's fault.
     if (error.code != Errc::kProtocol && lose(index, why)) return 0;
-    return tl::unexpected(fail(error, why, *strand.rail));
+    return tl::unexpected(fail(error, why, *rail_state.rail));
   }
   for (std::size_t i = 0; i < *count; ++i)
-    if (const Status taken = connection_->take(strand, told[i]); !taken)
+    if (const Status taken = connection_->take(rail_state, told[i]); !taken)
       return tl::unexpected(fail(taken.error(), ""));
   return static_cast<int>(*count);
 }

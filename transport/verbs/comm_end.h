@@ -60,7 +60,7 @@ class CommEnd {
   // Takes some of the completions that are there. False: none was.
   Result<bool> poll();
   // The rail has failed. False: it was the last, and the connection has.
-  bool lose(std::size_t strand, const std::string& why) { return connection_->lose(strand, why); }
+  bool lose(std::size_t rail, const std::string& why) { return connection_->lose(rail, why); }
   // Nothing is completed any more, and something of ours waits: for the peer to do its part, or
   // only for the NICs to end what is under way?
   Status hear_news(bool waits_for_peer);
@@ -77,11 +77,11 @@ class CommEnd {
   static constexpr std::size_t kCompletions = 16;
 
   Error fail(const Error& error, const std::string& detail, const Rail& rail);
-  Error fail(const ibv_wc& completion, std::size_t strand);
+  Error fail(const ibv_wc& completion, std::size_t rail);
   // Those of one rail. How many there were.
-  Result<int> poll(std::size_t strand);
-  Result<int> poll_stream(std::size_t strand);
-  std::string describe(const ibv_wc& completion, std::size_t strand) const;
+  Result<int> poll(std::size_t rail);
+  Result<int> poll_stream(std::size_t rail);
+  std::string describe(const ibv_wc& completion, std::size_t rail) const;
   std::string news_text() const;
   void tell() noexcept;
   void lose_broken() noexcept;

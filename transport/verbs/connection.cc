@@ -67,9 +67,9 @@ Made<void> Connection::prepare(int traffic_class, const EndFacts* peer) {
   for (const auto& [i, theirs] : chosen) {
     const Device& device = rails_->rails[i]->device;
     if (device.is_tcp) {
-      Strand& strand = new_strand(i);
-      strand.state = Strand::State::kDown;
-      if (direction_ == Direction::kSend) strand.due = TimePoint();
+      RailState& rail_state = new_rail_state(i);
+      rail_state.health = RailState::Health::kDown;
+      if (direction_ == Direction::kSend) rail_state.due = TimePoint();
       continue;
     }
     std::uint32_t count = std::min(device.queue_pairs, most);
@@ -81,7 +81,7 @@ Made<void> Connection::prepare(int traffic_class, const EndFacts* peer) {
         .service_level = service_level_for(device, traffic_class),
         .sends_pieces = direction_ == Direction::kSend,
         .takes_tellings = theirs != nullptr && theirs->tells_apart != 0};
-    if (auto made = add_strand(i, settings); !made) {
+    if (auto made = add_rail_state(i, settings); !made) {
       refused = std::move(made.error());
       if (!is_of_dead_device(refused->error.sys_errno) || chosen.size() == 1)
         return tl::unexpected(std::move(*refused));
@@ -90,19 +90,19 @@ Made<void> Connection::prepare(int traffic_class, const EndFacts* peer) {
                 refused->text);
     }
   }
-  if (strands_.empty()) return tl::unexpected(std::move(*refused));
+  if (rail_states_.empty()) return tl::unexpected(std::move(*refused));
   return {};
 }
 
-Strand& Connection::new_strand(std::size_t rail) {
-  Strand& strand = strands_.emplace_back();
-  strand.rail = rails_->rails[rail];
-  strand.number = static_cast<std::uint8_t>(rails_->number(rail));
-  strand.key = static_cast<std::uint8_t>(rail);
-  return strand;
+RailState& Connection::new_rail_state(std::size_t rail) {
+  RailState& rail_state = rail_states_.emplace_back();
+  rail_state.rail = rails_->rails[rail];
+  rail_state.number = static_cast<std::uint8_t>(rails_->number(rail));
+  rail_state.key = static_cast<std::uint8_t>(rail);
+  return rail_state;
 }
 
-Made<void> Connection::add_strand(std::size_t rail, const QueuePairSettings& settings) {
+Made<void> Connection::add_rail_state(std::size_t rail, const QueuePairSettings& settings) {
   const Device& device = rails_->rails[rail]->device;
   const Api& api = *device.opened->api;
   // A slot is looked at as it comes: no relaxed ordering. A receiver's are its own word for where
@@ -122,57 +122,58 @@ Made<void> Connection::add_strand(std::size_t rail, const QueuePairSettings& set
   }
   auto made = QueuePairs::create(device, rails_->rails[rail]->address(), settings);
   if (!made) return tl::unexpected(std::move(made.error()));
-  Strand& strand = new_strand(rail);
-  strand.region = std::move(region);
-  strand.settings = settings;
-  strand.queues = std::move(*made);
+  RailState& rail_state = new_rail_state(rail);
+  rail_state.region = std::move(region);
+  rail_state.settings = settings;
+  rail_state.queues = std::move(*made);
   return {};
 }
 
 EndFacts Connection::facts() const {
   EndFacts out;
   out.memory_address = reinterpret_cast<std::uint64_t>(&memory_->ring);
-  out.rails = static_cast<std::uint8_t>(strands_.size());
-  for (std::size_t i = 0; i < strands_.size(); ++i) tell(strands_[i], out.on[i]);
+  out.rails = static_cast<std::uint8_t>(rail_states_.size());
+  for (std::size_t i = 0; i < rail_states_.size(); ++i) tell(rail_states_[i], out.on[i]);
   return out;
 }
 
-void Connection::tell(const Strand& strand, RailFacts& facts) const {
-  facts.number = strand.number;
-  facts.key = strand.key;
-  if (!strand.is_tcp()) {
-    strand.queues->tell(facts);
-    facts.memory_rkey = strand.region->rkey;
+void Connection::tell(const RailState& rail_state, RailFacts& facts) const {
+  facts.number = rail_state.number;
+  facts.key = rail_state.key;
+  if (!rail_state.is_tcp()) {
+    rail_state.queues->tell(facts);
+    facts.memory_rkey = rail_state.region->rkey;
   } else {
     facts.is_tcp = 1;
     facts.queue_pairs = 1;
-    strand.rail->device.hca.copy(facts.device.data(), facts.device.size() - 1);
-    facts.ticket = strand.ticket;
+    rail_state.rail->device.hca.copy(facts.device.data(), facts.device.size() - 1);
+    facts.ticket = rail_state.ticket;
   }
-  if (strand.rail->device.is_iwarp) {
-    facts.port = strand.rail->iwarp_port;
-  } else if (strand.rail->listening) {
-    facts.exchange = gid_of(strand.rail->listening->endpoint.address);
-    facts.port = strand.rail->listening->endpoint.port;
+  if (rail_state.rail->device.is_iwarp) {
+    facts.port = rail_state.rail->iwarp_port;
+  } else if (rail_state.rail->listening) {
+    facts.exchange = gid_of(rail_state.rail->listening->endpoint.address);
+    facts.port = rail_state.rail->listening->endpoint.port;
   }
 }
 
 // Keeps what both have, in the order of ours, which is the peer's, too. False: they have nothing.
 bool Connection::match(const EndFacts& peer) {
   peer_facts_ = {.memory_address = peer.memory_address};
-  std::vector<Strand> common;
-  for (Strand& strand : strands_) {
+  std::vector<RailState> common;
+  for (RailState& rail_state : rail_states_) {
     RailFacts ours;
-    ours.is_tcp = strand.is_tcp() ? 1 : 0;
-    ours.number = strand.number;
+    ours.is_tcp = rail_state.is_tcp() ? 1 : 0;
+    ours.number = rail_state.number;
     const RailFacts* const theirs = counterpart(ours, peer);
     if (theirs == nullptr) continue;
     peer_facts_.on[peer_facts_.rails++] = *theirs;
-    common.push_back(std::move(strand));
+    common.push_back(std::move(rail_state));
   }
-  strands_ = std::move(common);
-  has_recovery_ = strands_.size() > 1 || (!strands_.empty() && strands_.front().is_tcp());
-  return !strands_.empty();
+  rail_states_ = std::move(common);
+  has_recovery_ =
+      rail_states_.size() > 1 || (!rail_states_.empty() && rail_states_.front().is_tcp());
+  return !rail_states_.empty();
 }
 
 Made<void> Connection::join(const EndFacts& peer) {
@@ -180,22 +181,22 @@ Made<void> Connection::join(const EndFacts& peer) {
     return tl::unexpected(Refusal{{Errc::kProtocol, 0, "the exchange"}, "no rail in common"});
   std::uint32_t next = 0;
   std::optional<Refusal> refused;
-  for (std::size_t i = 0; i < strands_.size(); ++i) {
-    Strand& strand = strands_[i];
-    if (!strand.is_tcp()) {
-      if (auto joined = strand.queues->join(peer_facts_.on[i]); !joined) {
+  for (std::size_t i = 0; i < rail_states_.size(); ++i) {
+    RailState& rail_state = rail_states_[i];
+    if (!rail_state.is_tcp()) {
+      if (auto joined = rail_state.queues->join(peer_facts_.on[i]); !joined) {
         if (!has_recovery_) return joined;
-        strand.unjoined = joined.error().text;
+        rail_state.unjoined = joined.error().text;
         refused = std::move(joined.error());
       }
-      strand.settings.count = strand.queues->count();
+      rail_state.settings.count = rail_state.queues->count();
     }
-    strand.first_queue_pair = next;
-    next += strand.settings.count;
-    place(strand);
+    rail_state.first_queue_pair = next;
+    next += rail_state.settings.count;
+    place(rail_state);
   }
   // One rail of several may be missing at first (lose_unfit()), but not all.
-  if (refused && std::all_of(strands_.begin(), strands_.end(), [](const Strand& one) {
+  if (refused && std::all_of(rail_states_.begin(), rail_states_.end(), [](const RailState& one) {
         return one.is_tcp() || !one.unjoined.empty();
       }))
     return tl::unexpected(std::move(*refused));
@@ -205,21 +206,22 @@ Made<void> Connection::join(const EndFacts& peer) {
 }
 
 // Never of several rails (VerbsTransport::merge).
-bool Connection::is_bonded() const { return strands_.front().rail->device.is_iwarp; }
+bool Connection::is_bonded() const { return rail_states_.front().rail->device.is_iwarp; }
 
 void Connection::bond(std::shared_ptr<ConnectionManager> manager, const Nonce& nonce) {
-  strands_.front().queues->bond(std::move(manager), peer_facts_.on[0],
-                                direction_ == Direction::kReceive, nonce);
+  rail_states_.front().queues->bond(std::move(manager), peer_facts_.on[0],
+                                    direction_ == Direction::kReceive, nonce);
 }
 
-void Connection::place(const Strand& strand) {
-  if (strand.is_tcp()) {
-    places_[strand.first_queue_pair] = {.stream = strand.stream.get(), .strand = index_of(strand)};
+void Connection::place(const RailState& rail_state) {
+  if (rail_state.is_tcp()) {
+    places_[rail_state.first_queue_pair] = {.stream = rail_state.stream.get(),
+                                            .rail = index_of(rail_state)};
     return;
   }
-  for (std::uint32_t n = 0; n < strand.settings.count; ++n)
-    places_[strand.first_queue_pair + n] = {
-        .queues = strand.queues.get(), .index = n, .strand = index_of(strand)};
+  for (std::uint32_t n = 0; n < rail_state.settings.count; ++n)
+    places_[rail_state.first_queue_pair + n] = {
+        .queues = rail_state.queues.get(), .index = n, .rail = index_of(rail_state)};
 }
 
 // Receives are posted before the peer may send.
@@ -227,8 +229,8 @@ Status Connection::start_session() {
   std::vector<QueuePairFacts> all = queue_pairs();
   if (direction_ == Direction::kSend) {
     sender_.emplace(std::move(all), memory_->ring, *this);
-    for (std::uint32_t i = 0; i < strands_.size(); ++i)
-      if (strands_[i].state == Strand::State::kDown) sender_->lose_rail(i);
+    for (std::uint32_t i = 0; i < rail_states_.size(); ++i)
+      if (rail_states_[i].health == RailState::Health::kDown) sender_->lose_rail(i);
     return {};
   }
   RecvSettings settings{.rails = {},
@@ -240,61 +242,63 @@ Status Connection::start_session() {
     settings.inline_bytes = std::min(settings.inline_bytes, one.inline_bytes);
   }
   receiver_.emplace(std::move(settings), memory_->ring, *this);
-  for (std::uint32_t i = 0; i < strands_.size(); ++i)
-    if (strands_[i].state == Strand::State::kDown) receiver_->lose_rail(i);
+  for (std::uint32_t i = 0; i < rail_states_.size(); ++i)
+    if (rail_states_[i].health == RailState::Health::kDown) receiver_->lose_rail(i);
   return receiver_->begin();
 }
 
-Status Connection::take(const Strand& strand, const ibv_wc& completion) {
+Status Connection::take(const RailState& rail_state, const ibv_wc& completion) {
   const std::uint32_t queue_pair =
-      strand.first_queue_pair + strand.queues->index_of(completion.qp_num);
+      rail_state.first_queue_pair + rail_state.queues->index_of(completion.qp_num);
   if (completion.wr_id - QueuePairs::kProbeId <= QueuePairs::kWriteId - QueuePairs::kProbeId)
       [[unlikely]] {
-    if (completion.wr_id == QueuePairs::kProbeId) strands_[index_of(strand)].is_probed = false;
+    if (completion.wr_id == QueuePairs::kProbeId)
+      rail_states_[index_of(rail_state)].is_probed = false;
     return {};
   }
   if (direction_ == Direction::kSend) return sender_->on_completion(queue_pair, completion.wr_id);
   if (completion.wr_id != QueuePairs::kReceiveId)
     return receiver_->on_completion(queue_pair, completion.wr_id);
-  const Telling told = strand.queues->take_receive(completion);
+  const Telling told = rail_state.queues->take_receive(completion);
   return receiver_->on_immediate(queue_pair, told.immediate, told.size_bytes);
 }
 
-Status Connection::take(const Strand& strand, const PieceStream::Told& told) {
+Status Connection::take(const RailState& rail_state, const PieceStream::Told& told) {
   if (direction_ == Direction::kSend)
-    return sender_->on_completion(strand.first_queue_pair, told.id);
+    return sender_->on_completion(rail_state.first_queue_pair, told.id);
   return told.is_immediate
-             ? receiver_->on_immediate(strand.first_queue_pair, told.immediate, told.size_bytes)
-             : receiver_->on_completion(strand.first_queue_pair, told.id);
+             ? receiver_->on_immediate(rail_state.first_queue_pair, told.immediate, told.size_bytes)
+             : receiver_->on_completion(rail_state.first_queue_pair, told.id);
 }
 
 RailKeys Connection::memory_lkeys() const {
   RailKeys out{};
-  for (std::size_t i = 0; i < strands_.size(); ++i)
-    if (strands_[i].region) out[i] = strands_[i].region->lkey;
+  for (std::size_t i = 0; i < rail_states_.size(); ++i)
+    if (rail_states_[i].region) out[i] = rail_states_[i].region->lkey;
   return out;
 }
 
 RemoteMemory Connection::peer_memory() const {
   RemoteMemory out{.address = peer_facts_.memory_address};
-  for (std::size_t i = 0; i < strands_.size(); ++i) out.rkeys[i] = peer_facts_.on[i].memory_rkey;
+  for (std::size_t i = 0; i < rail_states_.size(); ++i)
+    out.rkeys[i] = peer_facts_.on[i].memory_rkey;
   return out;
 }
 
 std::vector<QueuePairFacts> Connection::queue_pairs() const {
   std::vector<QueuePairFacts> out;
-  for (std::uint32_t i = 0; i < strands_.size(); ++i) {
-    const Strand& strand = strands_[i];
-    const std::uint32_t each = strand.rail->device.speed_mbps / strand.settings.count;
-    out.insert(out.end(), strand.settings.count,
+  for (std::uint32_t i = 0; i < rail_states_.size(); ++i) {
+    const RailState& rail_state = rail_states_[i];
+    const std::uint32_t each = rail_state.rail->device.speed_mbps / rail_state.settings.count;
+    out.insert(out.end(), rail_state.settings.count,
                {.rail = i,
-                .local_key = strand.key,
+                .local_key = rail_state.key,
                 .remote_key = peer_facts_.on[i].key,
                 .rate_mbps = std::max(1U, each),
-                .inline_bytes =
-                    strand.is_tcp() ? PieceStream::kInlineBytes : strand.queues->inline_bytes(),
-                .is_tcp = strand.is_tcp(),
-                .is_split = strand.rail->device.is_split});
+                .inline_bytes = rail_state.is_tcp() ? PieceStream::kInlineBytes
+                                                    : rail_state.queues->inline_bytes(),
+                .is_tcp = rail_state.is_tcp(),
+                .is_split = rail_state.rail->device.is_split});
   }
   return out;
 }
@@ -307,24 +311,25 @@ void Connection::set_silent(bool is_silent) {
 // A write of no bytes, which reaches no memory, is answered as any.
 Status Connection::probe(TimePoint now) {
   bool may_answer = false;
-  for (Strand& strand : strands_) {
-    if (strand.state != Strand::State::kUp || !strand.queues) {
+  for (RailState& rail_state : rail_states_) {
+    if (rail_state.health != RailState::Health::kUp || !rail_state.queues) {
       // These have deadlines: a stream, a rail that drains, and one that is about to come up.
-      may_answer |= strand.is_polled() || strand.is_awaited ||
-                    strand.state == Strand::State::kOffered ||
-                    strand.state == Strand::State::kProving;
+      may_answer |= rail_state.is_polled() || rail_state.is_awaited ||
+                    rail_state.health == RailState::Health::kOffered ||
+                    rail_state.health == RailState::Health::kProving;
       continue;
     }
-    may_answer |= !strand.is_probed || now - strand.probed_at < answer_timeout(strand.rail->device);
-    if (strand.is_probed || now < strand.probe_due) continue;
+    may_answer |= !rail_state.is_probed ||
+                  now - rail_state.probed_at < answer_timeout(rail_state.rail->device);
+    if (rail_state.is_probed || now < rail_state.probe_due) continue;
     WorkRequest nothing;
     nothing.is_signalled = true;
     nothing.remote = peer_facts_.memory_address;
-    nothing.rkey = peer_facts_.on[index_of(strand)].memory_rkey;
+    nothing.rkey = peer_facts_.on[index_of(rail_state)].memory_rkey;
     nothing.id = QueuePairs::kProbeId;
-    strand.is_probed = post(strand.first_queue_pair, nothing).has_value();
-    strand.probed_at = now;
-    strand.probe_due = now + Strand::kProbeInterval;
+    rail_state.is_probed = post(rail_state.first_queue_pair, nothing).has_value();
+    rail_state.probed_at = now;
+    rail_state.probe_due = now + RailState::kProbeInterval;
   }
   return may_answer ? Status()
                     : ztcp::fail(Errc::kTimedOut, "neither TCP nor the peer's NIC answers");
@@ -334,16 +339,16 @@ Status Connection::note_broken(const Place& at, const Status& why) {
   if (!has_recovery_) return why;
   // Were a later work to succeed, its completion would speak for this one, too.
   at.queues->abort();
-  broken_ |= 1U << at.strand;
+  broken_ |= 1U << at.rail;
   broken_by_ = why.error();
   return {};
 }
 
 void Connection::abort() {
   is_aborted_ = true;
-  for (Strand& strand : strands_) {
-    if (strand.queues) strand.queues->abort();
-    strand.stream.reset();
+  for (RailState& rail_state : rail_states_) {
+    if (rail_state.queues) rail_state.queues->abort();
+    rail_state.stream.reset();
   }
 }
 
@@ -363,9 +368,9 @@ void Connection::hear(News news, Errc code, const std::string& text) {
 Carried Connection::carried() const {
   Carried out;
   out.messages = sender_ ? sender_->messages_done() : receiver_ ? receiver_->messages_done() : 0;
-  for (std::size_t i = 0; i < strands_.size() && out.messages != 0; ++i) {
+  for (std::size_t i = 0; i < rail_states_.size() && out.messages != 0; ++i) {
     const auto& rails = rails_->rails;
-    const auto rail = std::find(rails.begin(), rails.end(), strands_[i].rail);
+    const auto rail = std::find(rails.begin(), rails.end(), rail_states_[i].rail);
     const auto number = static_cast<std::uint32_t>(i);
     if (rail == rails.end()) continue;
     out.bytes[static_cast<std::size_t>(rail - rails.begin())] +=

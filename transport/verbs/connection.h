@@ -27,10 +27,10 @@
 #include "transport/verbs/note_log.h"
 #include "transport/verbs/queue_pairs.h"
 #include "transport/verbs/rail.h"
+#include "transport/verbs/rail_state.h"
 #include "transport/verbs/session/recv_session.h"
 #include "transport/verbs/session/send_session.h"
 #include "transport/verbs/session/slot.h"
-#include "transport/verbs/strand.h"
 
 namespace ztcp::verbs {
 
@@ -71,7 +71,7 @@ class Connection final : public WorkQueues, public Landings {
   // this begins so.
   bool is_bonded() const;
   void bond(std::shared_ptr<ConnectionManager> manager, const Nonce& nonce);
-  const Bond& bond() const { return *strands_.front().queues->bond(); }
+  const Bond& bond() const { return *rail_states_.front().queues->bond(); }
   // Where all else fails before its rails of TCP are up for the first time, it waits for them until
   // then. Before it is ready.
   void await_tcp(TimePoint until);
@@ -101,7 +101,7 @@ class Connection final : public WorkQueues, public Landings {
     return has_recovery_ ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
   }
   // As many as both ends have in common.
-  std::span<const Strand> strands() const { return strands_; }
+  std::span<const RailState> rail_states() const { return rail_states_; }
   ControlMemory& memory() { return *memory_; }
   const EndFacts& peer_facts() const { return peer_facts_; }
   // Since it was joined, that of its direction.
@@ -110,9 +110,9 @@ class Connection final : public WorkQueues, public Landings {
   bool is_idle() const {
     return (!sender_ || sender_->is_idle()) && (!receiver_ || receiver_->is_idle());
   }
-  // A completion of a strand that is polled, which succeeded.
-  Status take(const Strand& strand, const ibv_wc& completion);
-  Status take(const Strand& strand, const PieceStream::Told& told);
+  // A completion of a rail_state that is polled, which succeeded.
+  Status take(const RailState& rail_state, const ibv_wc& completion);
+  Status take(const RailState& rail_state, const PieceStream::Told& told);
   void abort();
   // What has gone over it. Under its lock.
   Carried carried() const;
@@ -124,7 +124,7 @@ class Connection final : public WorkQueues, public Landings {
   // --- Rails that fail (connection_rails.cc) and come back (connection_offers.cc) ----------------
   // The rail has failed: its messages go over the others. False: there is no other that serves, or
   // is awaited.
-  bool lose(std::size_t strand, const std::string& why);
+  bool lose(std::size_t rail, const std::string& why);
   // All of that device; which have that completion queue or queue pair, if one is given.
   bool lose(const OpenDevice& device, const FailedPart& part, const std::string& why);
   // Only where there is another.
@@ -133,8 +133,8 @@ class Connection final : public WorkQueues, public Landings {
   // peer hears it before anything goes over it. Before it is ready. An error: nothing is left.
   Status lose_unfit();
   // Of one that drains: a completion, whatever it says; and whether it is over with it then.
-  void take_drained(std::size_t strand, const ibv_wc& completion);
-  void finish_draining(std::size_t strand);
+  void take_drained(std::size_t rail, const ibv_wc& completion);
+  void finish_draining(std::size_t rail);
   // What the peer tells. An error ends the connection.
   Status hear(const RailNote& told, TimePoint now);
   // The receiver has closed in peace.
@@ -176,7 +176,7 @@ class Connection final : public WorkQueues, public Landings {
     QueuePairs* queues = nullptr;
     std::uint32_t index = 0;
     RailStream* stream = nullptr;  // Where it has no queue pairs.
-    std::size_t strand = 0;
+    std::size_t rail = 0;
   };
 
   // Of several rails: it is lost at the end of what is going on, and what was posted to it with it.
@@ -189,38 +189,38 @@ class Connection final : public WorkQueues, public Landings {
   RailKeys memory_lkeys() const;
   RemoteMemory peer_memory() const;
   std::vector<QueuePairFacts> queue_pairs() const;
-  void place(const Strand& strand);
+  void place(const RailState& rail_state);
   bool match(const EndFacts& peer);
   Status start_session();
 
-  bool is_up(const Strand& strand) const;
+  bool is_up(const RailState& rail_state) const;
   bool is_lost() const;
-  void fence(Strand& strand);
-  Status hand_over(Strand& strand, TimePoint now);
-  Status drain(Strand& strand, TimePoint now);
-  Status fence_mute(Strand& strand, TimePoint now);
-  Status drop_offer(Strand& strand, const std::string& why, TimePoint now);
-  void offer(Strand& strand, TimePoint now);
-  Status accept(Strand& strand, const RailNote& told);
-  bool open(Strand& strand, const RailNote& told);
-  bool join_again(Strand& strand, const RailNote& told);
-  Status prove(Strand& strand, const RailNote& told, TimePoint now);
-  Status dial(Strand& strand, const RailNote& told, TimePoint now);
-  Status look_at_proofs(Strand& strand, TimePoint now);
-  Result<bool> is_welcome(Strand& strand);
-  Status rejoin(Strand& strand);
-  std::size_t index_of(const Strand& strand) const {
-    return static_cast<std::size_t>(&strand - strands_.data());
+  void fence(RailState& rail_state);
+  Status hand_over(RailState& rail_state, TimePoint now);
+  Status drain(RailState& rail_state, TimePoint now);
+  Status fence_mute(RailState& rail_state, TimePoint now);
+  Status drop_offer(RailState& rail_state, const std::string& why, TimePoint now);
+  void offer(RailState& rail_state, TimePoint now);
+  Status accept(RailState& rail_state, const RailNote& told);
+  bool open(RailState& rail_state, const RailNote& told);
+  bool join_again(RailState& rail_state, const RailNote& told);
+  Status prove(RailState& rail_state, const RailNote& told, TimePoint now);
+  Status dial(RailState& rail_state, const RailNote& told, TimePoint now);
+  Status look_at_proofs(RailState& rail_state, TimePoint now);
+  Result<bool> is_welcome(RailState& rail_state);
+  Status rejoin(RailState& rail_state);
+  std::size_t index_of(const RailState& rail_state) const {
+    return static_cast<std::size_t>(&rail_state - rail_states_.data());
   }
-  void note(RailNote::Step step, const Strand& strand);
-  void tell(const Strand& strand, RailFacts& facts) const;
+  void note(RailNote::Step step, const RailState& rail_state);
+  void tell(const RailState& rail_state, RailFacts& facts) const;
 
-  Made<void> add_strand(std::size_t rail, const QueuePairSettings& settings);
-  Strand& new_strand(std::size_t rail);
+  Made<void> add_rail_state(std::size_t rail, const QueuePairSettings& settings);
+  RailState& new_rail_state(std::size_t rail);
 
   const std::shared_ptr<RailSet> rails_;
   std::unique_ptr<ControlMemory> memory_;
-  std::vector<Strand> strands_;
+  std::vector<RailState> rail_states_;
   bool has_recovery_ = false;  // Its rails may fail and come back.
   TimePoint awaits_until_ = kNever;
   std::array<Place, kMaxQueuePairs> places_{};
@@ -228,13 +228,13 @@ class Connection final : public WorkQueues, public Landings {
   std::optional<RecvSession> receiver_;
   std::mutex mutex_;
   NoteLog notes_;
-  std::uint32_t broken_ = 0;  // A bit for each strand.
+  std::uint32_t broken_ = 0;  // A bit for each rail_state.
   Error broken_by_{};
   std::atomic<bool> is_aborted_{false};
 
   const Direction direction_;
   const Endpoint peer_;
-  EndFacts peer_facts_;  // Since it was joined, of the strands.
+  EndFacts peer_facts_;  // Since it was joined, of the rail_states.
   std::atomic<Phase> phase_{Phase::kConnecting};
   Error error_;
   std::mutex news_mutex_;

@@ -17,7 +17,7 @@
 namespace ztcp::verbs {
 namespace {
 
-using State = Strand::State;
+using Health = RailState::Health;
 using Step = RailNote::Step;
 
 // A queue pair that reaches nobody says so after 35 s by default.
@@ -38,26 +38,26 @@ std::string text_of(const Error& error) {
 TimePoint Connection::due() const {
   TimePoint out = kNever;
   if (is_aborted_) return out;
-  for (const Strand& strand : strands_) out = std::min(out, strand.due);
+  for (const RailState& rail_state : rail_states_) out = std::min(out, rail_state.due);
   return std::min(out, awaits_until_);
 }
 
 // Beside what serves from the first: one that has TCP alone begins with it, or not at all.
 void Connection::await_tcp(TimePoint until) {
   if (is_lost()) return;
-  for (Strand& strand : strands_) {
-    strand.is_awaited = strand.is_tcp();
-    if (strand.is_awaited) awaits_until_ = until;
+  for (RailState& rail_state : rail_states_) {
+    rail_state.is_awaited = rail_state.is_tcp();
+    if (rail_state.is_awaited) awaits_until_ = until;
   }
 }
 
 void Connection::hurry(const Rail& rail, TimePoint now) {
-  for (Strand& strand : strands_) {
-    if (strand.rail.get() != &rail || strand.state != State::kDown) continue;
+  for (RailState& rail_state : rail_states_) {
+    if (rail_state.rail.get() != &rail || rail_state.health != Health::kDown) continue;
     if (sender_)
-      strand.due = now;
+      rail_state.due = now;
     else
-      note(Step::kAsk, strand);
+      note(Step::kAsk, rail_state);
   }
 }
 
@@ -65,161 +65,165 @@ Status Connection::advance(TimePoint now) {
   if (is_aborted_) return {};
   if (awaits_until_ <= now) {
     awaits_until_ = kNever;
-    for (Strand& strand : strands_) strand.is_awaited = false;
+    for (RailState& rail_state : rail_states_) rail_state.is_awaited = false;
     if (is_lost())
       return ztcp::fail(Errc::kTimedOut,
                         "no RDMA rail serves, and none of TCP has come up in time");
   }
-  for (Strand& strand : strands_) {
-    if (strand.due > now) continue;
-    switch (strand.state) {
-      case State::kDraining:
-        ZTCP_CHECK(drain(strand, now));
+  for (RailState& rail_state : rail_states_) {
+    if (rail_state.due > now) continue;
+    switch (rail_state.health) {
+      case Health::kDraining:
+        ZTCP_CHECK(drain(rail_state, now));
         break;
-      case State::kDown:
-        offer(strand, now);
+      case Health::kDown:
+        offer(rail_state, now);
         break;
-      case State::kOffered:
-        ZTCP_CHECK(drop_offer(strand, "the peer does not answer", now));
+      case Health::kOffered:
+        ZTCP_CHECK(drop_offer(rail_state, "the peer does not answer", now));
         break;
-      case State::kProving:
-        ZTCP_CHECK(look_at_proofs(strand, now));
+      case Health::kProving:
+        ZTCP_CHECK(look_at_proofs(rail_state, now));
         break;
-      case State::kFenced:
-        ZTCP_CHECK(hand_over(strand, now));
+      case Health::kFenced:
+        ZTCP_CHECK(hand_over(rail_state, now));
         break;
-      case State::kUp:
-      case State::kAccepted:
-        strand.due = kNever;
+      case Health::kUp:
+      case Health::kAccepted:
+        rail_state.due = kNever;
     }
   }
   return {};
 }
 
-void Connection::offer(Strand& strand, TimePoint now) {
-  strand.due = strand.rail->is_dead() ? kNever : now + strand.pause;
-  if (!strand.is_tcp()) {
-    if (strand.rail->is_dead()) return;
-    if (strand.rail->is_port_down.load(std::memory_order_relaxed)) return;
-    auto made = QueuePairs::create(strand.rail->device, strand.rail->address(), strand.settings);
+void Connection::offer(RailState& rail_state, TimePoint now) {
+  rail_state.due = rail_state.rail->is_dead() ? kNever : now + rail_state.pause;
+  if (!rail_state.is_tcp()) {
+    if (rail_state.rail->is_dead()) return;
+    if (rail_state.rail->is_port_down.load(std::memory_order_relaxed)) return;
+    auto made = QueuePairs::create(rail_state.rail->device, rail_state.rail->address(),
+                                   rail_state.settings);
     if (!made) return;
-    strand.queues = std::move(*made);
+    rail_state.queues = std::move(*made);
   }
-  strand.is_peer_fenced = false;
-  ++strand.epoch;
-  strand.state = State::kOffered;
-  strand.due = now + kProof;
-  note(Step::kOffer, strand);
+  rail_state.is_peer_fenced = false;
+  ++rail_state.epoch;
+  rail_state.health = Health::kOffered;
+  rail_state.due = now + kProof;
+  note(Step::kOffer, rail_state);
 }
 
 // Nothing but proofs has gone over it.
-Status Connection::drop_offer(Strand& strand, const std::string& why, TimePoint now) {
-  if (strand.rail->lost_to.add(peer_.address))
-    log::warn("{}: no rail over {} to {}: {}", rails_->name, strand.rail->device.place(),
+Status Connection::drop_offer(RailState& rail_state, const std::string& why, TimePoint now) {
+  if (rail_state.rail->lost_to.add(peer_.address))
+    log::warn("{}: no rail over {} to {}: {}", rails_->name, rail_state.rail->device.place(),
               to_string(peer_), why);
-  strand.queues.reset();
-  strand.stream.reset();
-  strand.state = State::kDown;
-  strand.pause = std::clamp(2 * strand.pause, Strand::kFirstPause, kLongestPause);
-  strand.due = now + strand.pause;
-  note(Step::kFenced, strand);
+  rail_state.queues.reset();
+  rail_state.stream.reset();
+  rail_state.health = Health::kDown;
+  rail_state.pause = std::clamp(2 * rail_state.pause, RailState::kFirstPause, kLongestPause);
+  rail_state.due = now + rail_state.pause;
+  note(Step::kFenced, rail_state);
   return is_lost() ? ztcp::fail(Errc::kTimedOut, "the only rail") : Status();
 }
 
-Status Connection::accept(Strand& strand, const RailNote& told) {
+Status Connection::accept(RailState& rail_state, const RailNote& told) {
   const auto refuse = [&] {
-    strand.queues.reset();
-    strand.ticket = {};
+    rail_state.queues.reset();
+    rail_state.ticket = {};
     notes_.add(make_note(Step::kFenced, told.rail, told.epoch));
     return Status();
   };
-  if (!receiver_ || strand.state != State::kDown || told.epoch <= strand.epoch) {
+  if (!receiver_ || rail_state.health != Health::kDown || told.epoch <= rail_state.epoch) {
     notes_.add(make_note(Step::kFenced, told.rail, told.epoch));
     return {};
   }
-  if (!open(strand, told)) return refuse();
-  strand.epoch = told.epoch;
-  strand.is_peer_fenced = false;
-  strand.state = State::kAccepted;
-  note(Step::kAccept, strand);
-  return receiver_->reopen_rail(static_cast<std::uint32_t>(index_of(strand)));
+  if (!open(rail_state, told)) return refuse();
+  rail_state.epoch = told.epoch;
+  rail_state.is_peer_fenced = false;
+  rail_state.health = Health::kAccepted;
+  note(Step::kAccept, rail_state);
+  return receiver_->reopen_rail(static_cast<std::uint32_t>(index_of(rail_state)));
 }
 
 // What the sender is to be joined to.
-bool Connection::open(Strand& strand, const RailNote& told) {
-  if (strand.is_tcp()) {
-    place(strand);  // To nothing, until it is dialled.
-    return strand.rail->listening && getrandom(strand.ticket.data(), strand.ticket.size(), 0) ==
-                                         static_cast<ssize_t>(strand.ticket.size());
+bool Connection::open(RailState& rail_state, const RailNote& told) {
+  if (rail_state.is_tcp()) {
+    place(rail_state);  // To nothing, until it is dialled.
+    return rail_state.rail->listening &&
+           getrandom(rail_state.ticket.data(), rail_state.ticket.size(), 0) ==
+               static_cast<ssize_t>(rail_state.ticket.size());
   }
-  if (!strand.rail->is_healthy()) return false;
-  auto made = QueuePairs::create(strand.rail->device, strand.rail->address(), strand.settings);
+  if (!rail_state.rail->is_healthy()) return false;
+  auto made =
+      QueuePairs::create(rail_state.rail->device, rail_state.rail->address(), rail_state.settings);
   if (!made) return false;
-  strand.queues = std::move(*made);
-  return join_again(strand, told);
+  rail_state.queues = std::move(*made);
+  return join_again(rail_state, told);
 }
 
 bool Connection::take_stream(const Ticket& ticket, link::Fd& fd) {
   if (is_aborted_ || ticket == Ticket{}) return false;
-  for (Strand& strand : strands_) {
-    if (strand.state != State::kAccepted || strand.ticket != ticket) continue;
-    strand.ticket = {};
-    strand.stream = std::make_unique<RailStream>(std::move(fd), *this);
-    strand.stream->pieces.welcome();
-    place(strand);
+  for (RailState& rail_state : rail_states_) {
+    if (rail_state.health != Health::kAccepted || rail_state.ticket != ticket) continue;
+    rail_state.ticket = {};
+    rail_state.stream = std::make_unique<RailStream>(std::move(fd), *this);
+    rail_state.stream->pieces.welcome();
+    place(rail_state);
     return true;
   }
   return false;
 }
 
-bool Connection::join_again(Strand& strand, const RailNote& told) {
+bool Connection::join_again(RailState& rail_state, const RailNote& told) {
   RailFacts ours;
-  strand.queues->tell(ours);
-  if (told.facts.queue_pairs < strand.settings.count || !mismatch(ours, told.facts).empty() ||
-      !strand.queues->join(told.facts))
+  rail_state.queues->tell(ours);
+  if (told.facts.queue_pairs < rail_state.settings.count || !mismatch(ours, told.facts).empty() ||
+      !rail_state.queues->join(told.facts))
     return false;
-  peer_facts_.on[index_of(strand)] = told.facts;
-  place(strand);
+  peer_facts_.on[index_of(rail_state)] = told.facts;
+  place(rail_state);
   return true;
 }
 
-Status Connection::prove(Strand& strand, const RailNote& told, TimePoint now) {
-  if (strand.is_tcp()) return dial(strand, told, now);
-  if (!join_again(strand, told)) return drop_offer(strand, "its queue pairs do not fit", now);
-  strand.state = State::kProving;
-  strand.gives_up = now + kProof;
-  strand.due = now;
-  strand.proofs = strand.settings.count;
+Status Connection::prove(RailState& rail_state, const RailNote& told, TimePoint now) {
+  if (rail_state.is_tcp()) return dial(rail_state, told, now);
+  if (!join_again(rail_state, told))
+    return drop_offer(rail_state, "its queue pairs do not fit", now);
+  rail_state.health = Health::kProving;
+  rail_state.gives_up = now + kProof;
+  rail_state.due = now;
+  rail_state.proofs = rail_state.settings.count;
   WorkRequest nothing;
   nothing.is_signalled = true;
   nothing.remote = peer_facts_.memory_address;
   nothing.rkey = told.facts.memory_rkey;
-  for (std::uint32_t i = 0; i < strand.settings.count; ++i)
-    if (!strand.queues->post(i, nothing))
-      return drop_offer(strand, "its queue pairs take nothing", now);
+  for (std::uint32_t i = 0; i < rail_state.settings.count; ++i)
+    if (!rail_state.queues->post(i, nothing))
+      return drop_offer(rail_state, "its queue pairs take nothing", now);
   return {};
 }
 
-Status Connection::dial(Strand& strand, const RailNote& told, TimePoint now) {
+Status Connection::dial(RailState& rail_state, const RailNote& told, TimePoint now) {
   const Endpoint remote{address_of(told.facts.exchange), told.facts.port};
-  peer_facts_.on[index_of(strand)] = told.facts;
-  auto fd = sockets::dial(strand.rail->device.exchange, strand.rail->times, remote);
-  if (!fd) return drop_offer(strand, text_of(fd.error()) + kMayTcpPass, now);
-  strand.stream = std::make_unique<RailStream>(std::move(*fd), *this);
-  place(strand);
-  strand.state = State::kProving;
-  strand.gives_up = now + kStreamProof;
-  strand.due = now;
-  strand.look = Strand::kLook;
+  peer_facts_.on[index_of(rail_state)] = told.facts;
+  auto fd = sockets::dial(rail_state.rail->device.exchange, rail_state.rail->times, remote);
+  if (!fd) return drop_offer(rail_state, text_of(fd.error()) + kMayTcpPass, now);
+  rail_state.stream = std::make_unique<RailStream>(std::move(*fd), *this);
+  place(rail_state);
+  rail_state.health = Health::kProving;
+  rail_state.gives_up = now + kStreamProof;
+  rail_state.due = now;
+  rail_state.look = RailState::kLook;
   return {};
 }
 
-Result<bool> Connection::is_welcome(Strand& strand) {
-  RailStream& stream = *strand.stream;
+Result<bool> Connection::is_welcome(RailState& rail_state) {
+  RailStream& stream = *rail_state.stream;
   if (!stream.has_greeted) {
-    stream.has_greeted = ZTCP_TRY(stream.pipe.greet(peer_facts_.on[index_of(strand)].ticket));
+    stream.has_greeted = ZTCP_TRY(stream.pipe.greet(peer_facts_.on[index_of(rail_state)].ticket));
     if (!stream.has_greeted) return false;
-    stream.pipe.limit_silence(strand.rail->times);
+    stream.pipe.limit_silence(rail_state.rail->times);
   }
   std::array<PieceStream::Told, 1> told;
   stream.pieces.expect();
@@ -227,38 +231,38 @@ Result<bool> Connection::is_welcome(Strand& strand) {
   return stream.pieces.is_welcome();
 }
 
-Status Connection::look_at_proofs(Strand& strand, TimePoint now) {
-  if (strand.is_tcp()) {
-    const Result<bool> welcome = is_welcome(strand);
-    if (!welcome) return drop_offer(strand, text_of(welcome.error()) + kMayTcpPass, now);
-    if (now >= strand.gives_up)
-      return drop_offer(strand, std::string("nobody answers there") + kMayTcpPass, now);
-    strand.due = now + strand.look;
-    strand.look = std::min(2 * strand.look, kLongestLook);
-    return *welcome ? rejoin(strand) : Status();
+Status Connection::look_at_proofs(RailState& rail_state, TimePoint now) {
+  if (rail_state.is_tcp()) {
+    const Result<bool> welcome = is_welcome(rail_state);
+    if (!welcome) return drop_offer(rail_state, text_of(welcome.error()) + kMayTcpPass, now);
+    if (now >= rail_state.gives_up)
+      return drop_offer(rail_state, std::string("nobody answers there") + kMayTcpPass, now);
+    rail_state.due = now + rail_state.look;
+    rail_state.look = std::min(2 * rail_state.look, kLongestLook);
+    return *welcome ? rejoin(rail_state) : Status();
   }
   std::array<ibv_wc, kMaxQueuePairs> completions;
-  const int count = strand.queues->poll(completions);
+  const int count = rail_state.queues->poll(completions);
   const bool is_well =
       count >= 0 && std::all_of(completions.begin(), completions.begin() + count,
                                 [](const ibv_wc& one) { return one.status == IBV_WC_SUCCESS; });
-  if (!is_well || now >= strand.gives_up)
-    return drop_offer(strand, "nothing comes back from it", now);
-  strand.proofs -= static_cast<std::uint32_t>(count);
-  strand.due = now + Strand::kLook;
-  return strand.proofs == 0 ? rejoin(strand) : Status();
+  if (!is_well || now >= rail_state.gives_up)
+    return drop_offer(rail_state, "nothing comes back from it", now);
+  rail_state.proofs -= static_cast<std::uint32_t>(count);
+  rail_state.due = now + RailState::kLook;
+  return rail_state.proofs == 0 ? rejoin(rail_state) : Status();
 }
 
-Status Connection::rejoin(Strand& strand) {
-  const auto rail = static_cast<std::uint32_t>(index_of(strand));
-  strand.state = State::kUp;
-  strand.is_awaited = false;
-  strand.due = strand.gives_up = kNever;
-  if (strand.rail->lost_to.remove(peer_.address))
-    log::info("{}: the rail over {} to {} is back", rails_->name, strand.rail->device.place(),
+Status Connection::rejoin(RailState& rail_state) {
+  const auto rail = static_cast<std::uint32_t>(index_of(rail_state));
+  rail_state.health = Health::kUp;
+  rail_state.is_awaited = false;
+  rail_state.due = rail_state.gives_up = kNever;
+  if (rail_state.rail->lost_to.remove(peer_.address))
+    log::info("{}: the rail over {} to {} is back", rails_->name, rail_state.rail->device.place(),
               to_string(peer_));
   if (receiver_) return receiver_->rejoin_rail(rail);
-  note(Step::kProven, strand);
+  note(Step::kProven, rail_state);
   return sender_->rejoin_rail(rail);
 }
 

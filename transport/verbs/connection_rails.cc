@@ -15,7 +15,7 @@
 namespace ztcp::verbs {
 namespace {
 
-using State = Strand::State;
+using Health = RailState::Health;
 using Step = RailNote::Step;
 
 constexpr TimePoint kAtOnce{};
@@ -28,32 +28,33 @@ constexpr Duration kPeerFences = std::chrono::seconds(40);
 
 }  // namespace
 
-void Connection::note(Step step, const Strand& strand) {
-  RailNote out = make_note(step, index_of(strand), strand.epoch);
+void Connection::note(Step step, const RailState& rail_state) {
+  RailNote out = make_note(step, index_of(rail_state), rail_state.epoch);
   if (step == Step::kFenced)
-    out.holdings = receiver_ ? receiver_->holdings() : sender_->arrivals(index_of(strand));
-  if (step == Step::kOffer || step == Step::kAccept) tell(strand, out.facts);
+    out.holdings = receiver_ ? receiver_->holdings() : sender_->arrivals(index_of(rail_state));
+  if (step == Step::kOffer || step == Step::kAccept) tell(rail_state, out.facts);
   notes_.add(out);
 }
 
 // Or the sender may take it for that.
-bool Connection::is_up(const Strand& strand) const {
-  return strand.state == State::kUp || strand.state == State::kAccepted;
+bool Connection::is_up(const RailState& rail_state) const {
+  return rail_state.health == Health::kUp || rail_state.health == Health::kAccepted;
 }
 
 // Nothing serves, nor is awaited.
 bool Connection::is_lost() const {
-  return std::none_of(strands_.begin(), strands_.end(),
-                      [this](const Strand& one) { return is_up(one) || one.is_awaited; });
+  return std::none_of(rail_states_.begin(), rail_states_.end(),
+                      [this](const RailState& one) { return is_up(one) || one.is_awaited; });
 }
 
 bool Connection::lose(std::size_t index, const std::string& why) {
-  Strand& lost = strands_[index];
+  RailState& lost = rail_states_[index];
   if (is_aborted_) return false;
   if (!is_up(lost)) return true;
-  const auto others = std::count_if(strands_.begin(), strands_.end(),
-                                    [&](const Strand& one) { return &one != &lost && is_up(one); });
-  const bool waits = others == 0 && std::any_of(strands_.begin(), strands_.end(),
+  const auto others =
+      std::count_if(rail_states_.begin(), rail_states_.end(),
+                    [&](const RailState& one) { return &one != &lost && is_up(one); });
+  const bool waits = others == 0 && std::any_of(rail_states_.begin(), rail_states_.end(),
                                                 [](const auto& one) { return one.is_awaited; });
   if (others == 0 && !waits) return false;
   // Of who closes in peace it is none.
@@ -64,7 +65,7 @@ bool Connection::lose(std::size_t index, const std::string& why) {
                     : fmt::format("go over the other {} meanwhile", others));
   lost.is_probed = false;
   if (lost.queues) lost.queues->abort();
-  lost.pause = Strand::kFirstPause;
+  lost.pause = RailState::kFirstPause;
   if (direction_ == Direction::kSend) {
     sender_->lose_rail(static_cast<std::uint32_t>(index));
     fence(lost);
@@ -73,7 +74,7 @@ bool Connection::lose(std::size_t index, const std::string& why) {
   receiver_->lose_rail(static_cast<std::uint32_t>(index));
   if (const auto told = lost.stream ? lost.stream->pieces.take_untold() : std::nullopt)
     (void)take(lost, *told);
-  lost.state = State::kDraining;
+  lost.health = Health::kDraining;
   lost.is_mute = false;
   lost.due = lost.gives_up = kAtOnce;  // Drained at once, and when it is not, for a while.
   finish_draining(index);
@@ -82,22 +83,22 @@ bool Connection::lose(std::size_t index, const std::string& why) {
 
 bool Connection::lose(const OpenDevice& device, const FailedPart& part, const std::string& why) {
   bool survives = true;
-  for (std::size_t i = 0; i < strands_.size(); ++i) {
-    const Strand& strand = strands_[i];
-    if (strand.rail->device.opened.get() != &device) continue;
-    if (part.at != nullptr && !(strand.queues && strand.queues->uses(part))) continue;
+  for (std::size_t i = 0; i < rail_states_.size(); ++i) {
+    const RailState& rail_state = rail_states_[i];
+    if (rail_state.rail->device.opened.get() != &device) continue;
+    if (part.at != nullptr && !(rail_state.queues && rail_state.queues->uses(part))) continue;
     survives = lose(i, why) && survives;
   }
   return survives;
 }
 
 void Connection::lose(const Rail& rail, const std::string& why) {
-  for (std::size_t i = 0; i < strands_.size(); ++i)
-    if (strands_[i].rail.get() == &rail) lose(i, why);
+  for (std::size_t i = 0; i < rail_states_.size(); ++i)
+    if (rail_states_[i].rail.get() == &rail) lose(i, why);
 }
 
 Status Connection::lose_broken() {
-  for (std::size_t i = 0; i < strands_.size(); ++i) {
+  for (std::size_t i = 0; i < rail_states_.size(); ++i) {
     if ((broken_ >> i & 1U) == 0) continue;
     const bool goes_on =
         lose(i, std::string(broken_by_.where) + ": " + std::strerror(broken_by_.sys_errno));
@@ -109,10 +110,10 @@ Status Connection::lose_broken() {
 
 Status Connection::lose_unfit() {
   ZTCP_CHECK(lose_broken());
-  for (std::size_t i = 0; i < strands_.size(); ++i)
-    if (!strands_[i].unjoined.empty()) lose(i, strands_[i].unjoined);
-  for (std::size_t i = 0; i < strands_.size(); ++i) {
-    const Rail& rail = *strands_[i].rail;
+  for (std::size_t i = 0; i < rail_states_.size(); ++i)
+    if (!rail_states_[i].unjoined.empty()) lose(i, rail_states_[i].unjoined);
+  for (std::size_t i = 0; i < rail_states_.size(); ++i) {
+    const Rail& rail = *rail_states_[i].rail;
     if (rail.is_dead() && !lose(i, "its device has failed"))
       return ztcp::fail(Errc::kNoDevice, "our device has failed meanwhile");
     if (rail.is_port_down.load(std::memory_order_relaxed)) lose(i, "its port is down");
@@ -121,38 +122,38 @@ Status Connection::lose_unfit() {
 }
 
 void Connection::take_drained(std::size_t index, const ibv_wc& completion) {
-  const Strand& strand = strands_[index];
+  const RailState& rail_state = rail_states_[index];
   // What came before counts.
   if (completion.status == IBV_WC_SUCCESS)
-    (void)take(strand, completion);
+    (void)take(rail_state, completion);
   else if (completion.wr_id == QueuePairs::kReceiveId)
-    strand.queues->took_receive();
+    rail_state.queues->took_receive();
 }
 
 void Connection::finish_draining(std::size_t index) {
-  const Strand& strand = strands_[index];
-  if (!strand.queues || strand.queues->is_drained()) fence(strands_[index]);
+  const RailState& rail_state = rail_states_[index];
+  if (!rail_state.queues || rail_state.queues->is_drained()) fence(rail_states_[index]);
 }
 
 // From here on nothing comes over it any more.
-void Connection::fence(Strand& strand) {
-  strand.queues.reset();
-  strand.stream.reset();
-  strand.state = State::kFenced;
-  strand.due = strand.is_peer_fenced ? kAtOnce : kNever;
-  note(Step::kFenced, strand);
+void Connection::fence(RailState& rail_state) {
+  rail_state.queues.reset();
+  rail_state.stream.reset();
+  rail_state.health = Health::kFenced;
+  rail_state.due = rail_state.is_peer_fenced ? kAtOnce : kNever;
+  note(Step::kFenced, rail_state);
   // Nobody is there to answer it any more.
   if (news() == News::kFarewell) peer_has_all();
 }
 
 // Both ends have.
-Status Connection::hand_over(Strand& strand, TimePoint now) {
-  const auto rail = static_cast<std::uint32_t>(index_of(strand));
-  strand.state = State::kDown;
-  strand.due = kNever;
+Status Connection::hand_over(RailState& rail_state, TimePoint now) {
+  const auto rail = static_cast<std::uint32_t>(index_of(rail_state));
+  rail_state.health = Health::kDown;
+  rail_state.due = kNever;
   if (!sender_) return receiver_->hand_over(rail);
-  strand.due = strand.rail->is_dead() ? kNever : now + strand.pause;
-  return sender_->hand_over(rail, strand.peer_holdings);
+  rail_state.due = rail_state.rail->is_dead() ? kNever : now + rail_state.pause;
+  return sender_->hand_over(rail, rail_state.peer_holdings);
 }
 
 void Connection::peer_has_all() {
@@ -161,72 +162,77 @@ void Connection::peer_has_all() {
 
 Status Connection::hear(const RailNote& told, TimePoint now) {
   if (is_aborted_) return {};
-  if (told.rail >= strands_.size() || !has_recovery_)
+  if (told.rail >= rail_states_.size() || !has_recovery_)
     return ztcp::fail(Errc::kProtocol, "a note of no rail");
   if (!ZTCP_TRY(notes_.hear(told))) return {};  // Another path has brought it.
-  Strand& strand = strands_[told.rail];
-  if (told.step == Step::kOffer) return accept(strand, told);
+  RailState& rail_state = rail_states_[told.rail];
+  if (told.step == Step::kOffer) return accept(rail_state, told);
   if (told.step == Step::kAsk) {
-    if (sender_ && strand.state == State::kDown) strand.due = now;
+    if (sender_ && rail_state.health == Health::kDown) rail_state.due = now;
     return {};
   }
-  if (told.epoch != strand.epoch) return {};  // Of queue pairs that are no more.
-  const bool is_offered = strand.state == State::kOffered || strand.state == State::kProving;
-  if (told.step == Step::kAccept && strand.state == State::kOffered)
-    return prove(strand, told, now);
-  if (told.step == Step::kProven && strand.state == State::kAccepted) return rejoin(strand);
+  if (told.epoch != rail_state.epoch) return {};  // Of queue pairs that are no more.
+  const bool is_offered =
+      rail_state.health == Health::kOffered || rail_state.health == Health::kProving;
+  if (told.step == Step::kAccept && rail_state.health == Health::kOffered)
+    return prove(rail_state, told, now);
+  if (told.step == Step::kProven && rail_state.health == Health::kAccepted)
+    return rejoin(rail_state);
   if (told.step != Step::kFenced && told.step != Step::kMute) return {};
-  if (is_offered) return drop_offer(strand, "the peer does not take it", now);
+  if (is_offered) return drop_offer(rail_state, "the peer does not take it", now);
   if (told.step == Step::kFenced) {
-    strand.is_peer_fenced = true;
-    strand.peer_holdings = told.holdings;
-    if (strand.is_mute && strand.state == State::kDraining)
-      strand.due = strand.gives_up = now + kInNetwork;
+    rail_state.is_peer_fenced = true;
+    rail_state.peer_holdings = told.holdings;
+    if (rail_state.is_mute && rail_state.health == Health::kDraining)
+      rail_state.due = rail_state.gives_up = now + kInNetwork;
   }
   if (!lose(told.rail, "the peer says so"))
     return ztcp::fail(Errc::kTimedOut, "the last of all rails");
-  return told.step == Step::kFenced && strand.state == State::kFenced ? hand_over(strand, now)
-                                                                      : Status();
+  return told.step == Step::kFenced && rail_state.health == Health::kFenced
+             ? hand_over(rail_state, now)
+             : Status();
 }
 
 // NCCL's thread does as much, if it asks.
-Status Connection::drain(Strand& strand, TimePoint now) {
-  const std::size_t index = index_of(strand);
+Status Connection::drain(RailState& rail_state, TimePoint now) {
+  const std::size_t index = index_of(rail_state);
   std::array<ibv_wc, 16> completions;
   int count = 0;
   do {
-    count = strand.queues->poll(completions);
+    count = rail_state.queues->poll(completions);
     for (int i = 0; i < count; ++i) take_drained(index, completions[static_cast<std::size_t>(i)]);
   } while (count > 0);
   finish_draining(index);
-  if (strand.state != State::kDraining) return {};
-  if (strand.is_mute) return fence_mute(strand, now);
-  if (strand.gives_up == kAtOnce) strand.gives_up = strand.rail->is_dead() ? now : now + kDrain;
-  if (count >= 0 && now < strand.gives_up) {
-    strand.due = now + Strand::kLook;
+  if (rail_state.health != Health::kDraining) return {};
+  if (rail_state.is_mute) return fence_mute(rail_state, now);
+  if (rail_state.gives_up == kAtOnce)
+    rail_state.gives_up = rail_state.rail->is_dead() ? now : now + kDrain;
+  if (count >= 0 && now < rail_state.gives_up) {
+    rail_state.due = now + RailState::kLook;
     return {};
   }
   // It gives nothing back, and may write to memory still.
-  strand.is_mute = true;
-  strand.due = strand.gives_up = now + (strand.is_peer_fenced ? kInNetwork : kPeerFences);
-  if (!strand.is_peer_fenced) note(Step::kMute, strand);
+  rail_state.is_mute = true;
+  rail_state.due = rail_state.gives_up =
+      now + (rail_state.is_peer_fenced ? kInNetwork : kPeerFences);
+  if (!rail_state.is_peer_fenced) note(Step::kMute, rail_state);
   return {};
 }
 
 // The sender has destroyed its queue pairs, and what they had sent has passed: nothing comes any
 // more. A piece that was acknowledged and not reported may or may not be in memory, and the sender
 // does not have it any more: then the connection ends, rather than with bytes that nobody knows.
-Status Connection::fence_mute(Strand& strand, TimePoint now) {
-  if (now < strand.gives_up) {
-    strand.due = strand.gives_up;
+Status Connection::fence_mute(RailState& rail_state, TimePoint now) {
+  if (now < rail_state.gives_up) {
+    rail_state.due = rail_state.gives_up;
     return {};
   }
-  if (!strand.is_peer_fenced)
+  if (!rail_state.is_peer_fenced)
     return ztcp::fail(Errc::kNoDevice, "a failed device, of which the peer has heard nothing");
-  if (receiver_->lacks(strand.peer_holdings))
+  if (receiver_->lacks(rail_state.peer_holdings))
     return ztcp::fail(Errc::kNoDevice,
                       "a failed device that acknowledged bytes and does not say where they are");
-  fence(strand);
+  fence(rail_state);
   return {};
 }
 

@@ -91,9 +91,9 @@ void Control::begin_paths(Talk& talk) {
   const Connection& connection = *talk.connection;
   if (connection.direction() != Direction::kSend || talk.answer.facts.ticket == Ticket{}) return;
   talk.routes.push_back({talk.over, talk.remote, &talk, kNever, kFirstPause});
-  if (connection.strands().size() < 2) return;
-  for (std::size_t i = 0; i < connection.strands().size(); ++i) {
-    Rail& rail = *connection.strands()[i].rail;
+  if (connection.rail_states().size() < 2) return;
+  for (std::size_t i = 0; i < connection.rail_states().size(); ++i) {
+    Rail& rail = *connection.rail_states()[i].rail;
     const RailFacts& theirs = connection.peer_facts().on[i];
     if (theirs.port == 0) continue;
     const Endpoint remote{address_of(theirs.exchange), theirs.port};

@@ -13,7 +13,7 @@ namespace ztcp::verbs {
 
 QueuePairRecv::QueuePairRecv(std::shared_ptr<Control> control,
                              const std::shared_ptr<Connection>& connection)
-    : end_(std::move(control), connection), flushers_(connection->strands().size()) {
+    : end_(std::move(control), connection), flushers_(connection->rail_states().size()) {
   for (std::uint16_t i = 0; i < kPosts; ++i) {
     requests_[i].comm = this;
     requests_[i].number = i;
@@ -48,26 +48,26 @@ Status QueuePairRecv::prepare_flushes() {
   std::optional<CommEnd::Turn> turn;
   if (flushers_.size() > 1) turn.emplace(end_);
   for (std::size_t i = 0; i < flushers_.size(); ++i)
-    if (may_flush(end_.connection().strands()[i]) && !flushers_[i]) ZTCP_CHECK(make_flusher(i));
+    if (may_flush(end_.connection().rail_states()[i]) && !flushers_[i]) ZTCP_CHECK(make_flusher(i));
   has_prepared_flushes_ = true;
   return {};
 }
 
 // TCP brings nothing of GPU memory.
-bool QueuePairRecv::may_flush(const Strand& strand) const {
-  return !strand.is_tcp() && strand.is_polled();
+bool QueuePairRecv::may_flush(const RailState& rail_state) const {
+  return !rail_state.is_tcp() && rail_state.is_polled();
 }
 
 // Of a rail that fails by it none is made.
 Status QueuePairRecv::make_flusher(std::size_t rail) {
-  const Strand& strand = end_.connection().strands()[rail];
-  auto made = Flusher::create(strand.rail->device, strand.rail->address(), strand.queues->manager(),
-                              end_.connect_timeout());
+  const RailState& rail_state = end_.connection().rail_states()[rail];
+  auto made = Flusher::create(rail_state.rail->device, rail_state.rail->address(),
+                              rail_state.queues->manager(), end_.connect_timeout());
   if (made) {
     flushers_[rail] = std::move(*made);
   } else if (flushers_.size() == 1 || !end_.lose(rail, made.error().text)) {
     log::warn("{}: no queue pair for flushes of GPU memory over {}, for the connection from {}: {}",
-              end_.connection().rails().name, strand.rail->device.place(),
+              end_.connection().rails().name, rail_state.rail->device.place(),
               to_string(end_.connection().peer()), made.error().text);
     return tl::unexpected(made.error().error);
   }
@@ -140,8 +140,8 @@ Result<Request*> QueuePairRecv::post_flush(std::span<const RecvBuffer> buffers) 
   Flushed& flushed = flushes_[next_flush_++ % kPosts];
   for (std::size_t i = 0; i < flushers_.size(); ++i) {
     flushed.ids[i] = Flushed::kNone;
-    const Strand& strand = end_.connection().strands()[i];
-    if (!may_flush(strand)) continue;
+    const RailState& rail_state = end_.connection().rail_states()[i];
+    if (!may_flush(rail_state)) continue;
     // Of a rail that is back.
     if (!flushers_[i]) {
       if (const Status made = make_flusher(i); !made)
@@ -150,7 +150,7 @@ Result<Request*> QueuePairRecv::post_flush(std::span<const RecvBuffer> buffers) 
     if (!flushers_[i]) continue;
     if (flushers_[i]->is_full()) return fail(Errc::kFull, "flushes that nobody tested");
     const auto begun =
-        flushers_[i]->begin(last->bytes.data(), registered(last->key)->rkeys[strand.key]);
+        flushers_[i]->begin(last->bytes.data(), registered(last->key)->rkeys[rail_state.key]);
     if (!begun) return tl::unexpected(end_.fail(begun.error(), "a flush"));
     flushed.ids[i] = *begun;
   }
@@ -165,7 +165,7 @@ Result<bool> QueuePairRecv::test(Flushed& flushed) {
   for (std::size_t i = 0; i < flushers_.size(); ++i) {
     if (flushed.ids[i] == Flushed::kNone) continue;
     // What a rail wrote that has failed since was pushed by the end of its queue pairs.
-    if (!end_.connection().strands()[i].is_polled()) {
+    if (!end_.connection().rail_states()[i].is_polled()) {
       flushers_[i].reset();
       for (Flushed& one : flushes_) one.ids[i] = Flushed::kNone;
       continue;

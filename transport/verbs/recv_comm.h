@@ -59,7 +59,7 @@ class QueuePairRecv final : public RecvComm {
   Result<bool> test(Flushed& flushed);
   Status progress();
   Status prepare_flushes();
-  bool may_flush(const Strand& strand) const;
+  bool may_flush(const RailState& rail_state) const;
   Status make_flusher(std::size_t rail);
   RecvSession& session() const { return end_.connection().receiver(); }
 

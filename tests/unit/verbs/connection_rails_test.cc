@@ -85,8 +85,8 @@ class ConnectionRailsTest : public testing::Test {
     if (recv(stream_.get(), &hello, sizeof hello, 0) == static_cast<ssize_t>(sizeof hello))
       receiver_->take_stream(hello.ticket, stream_);
   }
-  Strand::State state(const Connection& end, std::size_t strand) const {
-    return end.strands()[strand].state;
+  RailState::Health health_of(const Connection& end, std::size_t rail) const {
+    return end.rail_states()[rail].health;
   }
 
   test::LogCapture log_;
@@ -104,8 +104,8 @@ TEST_F(ConnectionRailsTest, AReceiverWhosePortIsUpAgainHasTheRailOfferedAtOnce) 
   rails_[3]->is_port_down = true;
   receiver_->lose(1, "its port is down");
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(pass(milliseconds(2)));
-  EXPECT_EQ(state(*sender_, 1), Strand::State::kDown);
-  EXPECT_EQ(state(*receiver_, 1), Strand::State::kDown);
+  EXPECT_EQ(health_of(*sender_, 1), RailState::Health::kDown);
+  EXPECT_EQ(health_of(*receiver_, 1), RailState::Health::kDown);
   // Its offers are refused, and become seldom.
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(pass(seconds(1)));
   EXPECT_GT(sender_->due(), now_ + seconds(5));
@@ -114,7 +114,7 @@ TEST_F(ConnectionRailsTest, AReceiverWhosePortIsUpAgainHasTheRailOfferedAtOnce) 
   ASSERT_TRUE(exchange());
   EXPECT_EQ(sender_->due(), now_);
   ASSERT_TRUE(pass(milliseconds(0)));
-  EXPECT_EQ(state(*receiver_, 1), Strand::State::kAccepted);
+  EXPECT_EQ(health_of(*receiver_, 1), RailState::Health::kAccepted);
 }
 
 TEST_F(ConnectionRailsTest, ARailOfTcpThatNobodyTakesIsWarnedOfOnceAndAskedForSeldom) {
@@ -122,16 +122,16 @@ TEST_F(ConnectionRailsTest, ARailOfTcpThatNobodyTakesIsWarnedOfOnceAndAskedForSe
   EXPECT_EQ(sender_->due(), TimePoint()) << "at once";
   // Nobody listens there.
   ASSERT_TRUE(pass(milliseconds(0)));
-  EXPECT_EQ(state(*sender_, 1), Strand::State::kDown);
+  EXPECT_EQ(health_of(*sender_, 1), RailState::Health::kDown);
   EXPECT_EQ(sender_->due(), now_ + seconds(1));
   EXPECT_THAT(log_.warned(), HasSubstr("ib0: no rail over TCP on lo to "));
   EXPECT_THAT(log_.warned(), testing::EndsWith(": the peer does not take it\n"));
   const std::string once = log_.warned();
   int offers = 0;
   for (int i = 0; i < 300; ++i) {
-    const std::uint32_t before = sender_->strands()[1].epoch;
+    const std::uint32_t before = sender_->rail_states()[1].epoch;
     ASSERT_TRUE(pass(seconds(1)));
-    offers += sender_->strands()[1].epoch != before ? 1 : 0;
+    offers += sender_->rail_states()[1].epoch != before ? 1 : 0;
   }
   EXPECT_GT(offers, 10);
   EXPECT_LT(offers, 16);
@@ -143,16 +143,16 @@ TEST_F(ConnectionRailsTest, AStreamThatNobodyWelcomesIsGivenUp) {
   join({0, 4}, {2, 5});
   rails_[5]->listening = *sockets::open_listener(rails_[5]->device.exchange);
   ASSERT_TRUE(pass(milliseconds(0)));
-  EXPECT_EQ(state(*sender_, 1), Strand::State::kProving);
+  EXPECT_EQ(health_of(*sender_, 1), RailState::Health::kProving);
   int looks = 0;
-  for (; state(*sender_, 1) == Strand::State::kProving; ++looks) {
+  for (; health_of(*sender_, 1) == RailState::Health::kProving; ++looks) {
     now_ = sender_->due();
     ASSERT_TRUE(sender_->advance(now_));
   }
   EXPECT_LT(looks, 100);
   EXPECT_THAT(log_.warned(), HasSubstr("nobody answers there; may TCP pass to its ports"));
   ASSERT_TRUE(exchange());
-  EXPECT_EQ(state(*receiver_, 1), Strand::State::kDown);
+  EXPECT_EQ(health_of(*receiver_, 1), RailState::Health::kDown);
 }
 
 TEST_F(ConnectionRailsTest, WhatIsSaidOfARailIsSaidOfEachPeerOnce) {
@@ -181,15 +181,15 @@ TEST_F(ConnectionRailsTest, AReceiverWhoseDeviceIsDeadFencesAfterTheSender) {
   rails_[3]->device.opened->is_dead = true;
   ASSERT_TRUE(receiver_->lose(1, "it is dead"));
   ASSERT_TRUE(receiver_->advance(now_));
-  EXPECT_EQ(state(*receiver_, 1), Strand::State::kDraining);
+  EXPECT_EQ(health_of(*receiver_, 1), RailState::Health::kDraining);
   ASSERT_TRUE(exchange());
-  EXPECT_EQ(state(*sender_, 1), Strand::State::kFenced) << "as it was asked to";
+  EXPECT_EQ(health_of(*sender_, 1), RailState::Health::kFenced) << "as it was asked to";
   ASSERT_TRUE(pass(milliseconds(499)));
-  EXPECT_EQ(state(*receiver_, 1), Strand::State::kDraining);
+  EXPECT_EQ(health_of(*receiver_, 1), RailState::Health::kDraining);
   ASSERT_TRUE(pass(milliseconds(2)));
   ASSERT_TRUE(pass(milliseconds(2)));
-  EXPECT_EQ(state(*receiver_, 1), Strand::State::kDown);
-  EXPECT_EQ(state(*sender_, 1), Strand::State::kDown);
+  EXPECT_EQ(health_of(*receiver_, 1), RailState::Health::kDown);
+  EXPECT_EQ(health_of(*sender_, 1), RailState::Health::kDown);
 }
 
 TEST_F(ConnectionRailsTest, BytesThatADeadDeviceAcknowledgedAndDidNotReportEndTheConnection) {
@@ -228,12 +228,12 @@ TEST_F(ConnectionRailsTest, NothingIsCarriedOutBehindAWorkThatAQueuePairRefused)
   ASSERT_TRUE(sender_->post(0, nothing));
   std::array<ibv_wc, 2> completions;
   int count = 0;
-  while (count == 0) count = sender_->strands()[0].queues->poll(completions);
+  while (count == 0) count = sender_->rail_states()[0].queues->poll(completions);
   EXPECT_EQ(count, 1);
   EXPECT_EQ(completions[0].wr_id, 2U);
   EXPECT_EQ(completions[0].status, IBV_WC_WR_FLUSH_ERR);
   ASSERT_TRUE(sender_->lose_broken());
-  EXPECT_EQ(state(*sender_, 0), Strand::State::kFenced);
+  EXPECT_EQ(health_of(*sender_, 0), RailState::Health::kFenced);
 }
 
 TEST_F(ConnectionRailsTest, TheOnlyRailThatNobodyTakesEndsIt) {
@@ -247,10 +247,10 @@ TEST_F(ConnectionRailsTest, AnOfferThatIsNeverAnsweredEnds) {
   join({0, 4}, {2, 5});
   ASSERT_TRUE(sender_->advance(now_));
   (void)notes_of(*sender_);
-  EXPECT_EQ(state(*sender_, 1), Strand::State::kOffered);
+  EXPECT_EQ(health_of(*sender_, 1), RailState::Health::kOffered);
   now_ += seconds(41);
   ASSERT_TRUE(sender_->advance(now_));
-  EXPECT_EQ(state(*sender_, 1), Strand::State::kDown);
+  EXPECT_EQ(health_of(*sender_, 1), RailState::Health::kDown);
   EXPECT_THAT(log_.warned(), HasSubstr("the peer does not answer"));
 }
 
@@ -262,7 +262,9 @@ TEST_F(ConnectionRailsTest, ARailOfTcpThatIsNotUpYetIsWaitedFor) {
   ASSERT_TRUE(sender_->lose(0, "its port is down"));
   EXPECT_THAT(log_.warned(), HasSubstr("its port is down; messages wait for that of TCP"));
   rails_[0]->is_port_down = true;  // And stays so.
-  const auto is_up = [this](Connection& end) { return state(end, 1) == Strand::State::kUp; };
+  const auto is_up = [this](Connection& end) {
+    return health_of(end, 1) == RailState::Health::kUp;
+  };
   while (!is_up(*sender_) || !is_up(*receiver_)) {
     ASSERT_TRUE(pass(milliseconds(2)));
     ASSERT_LT(now_, TimePoint(seconds(1010)));
@@ -295,14 +297,14 @@ TEST_F(ConnectionRailsTest, ARailOfTcpThatNeverCameIsNotWaitedForLater) {
 // Of kinds that are not in the same places at both ends, and with one of RDMA more at one.
 TEST_F(ConnectionRailsTest, RailsAreJoinedByKindAndNumber) {
   join({4, 0, 1}, {2, 5});
-  ASSERT_EQ(sender_->strands().size(), 2U);
-  ASSERT_EQ(receiver_->strands().size(), 2U);
-  EXPECT_EQ(sender_->strands()[0].rail, rails_[0]);
-  EXPECT_EQ(sender_->strands()[1].rail, rails_[4]);
-  EXPECT_EQ(sender_->strands()[1].key, 2) << "behind those of RDMA";
-  EXPECT_EQ(receiver_->strands()[0].rail, rails_[2]);
-  EXPECT_EQ(receiver_->strands()[1].rail, rails_[5]);
-  EXPECT_EQ(receiver_->strands()[1].key, 1);
+  ASSERT_EQ(sender_->rail_states().size(), 2U);
+  ASSERT_EQ(receiver_->rail_states().size(), 2U);
+  EXPECT_EQ(sender_->rail_states()[0].rail, rails_[0]);
+  EXPECT_EQ(sender_->rail_states()[1].rail, rails_[4]);
+  EXPECT_EQ(sender_->rail_states()[1].key, 2) << "behind those of RDMA";
+  EXPECT_EQ(receiver_->rail_states()[0].rail, rails_[2]);
+  EXPECT_EQ(receiver_->rail_states()[1].rail, rails_[5]);
+  EXPECT_EQ(receiver_->rail_states()[1].key, 1);
 }
 
 TEST_F(ConnectionRailsTest, ATicketIsGoodOnceAndWhileItIsAwaited) {
@@ -311,7 +313,7 @@ TEST_F(ConnectionRailsTest, ATicketIsGoodOnceAndWhileItIsAwaited) {
   link::Fd none;
   EXPECT_FALSE(receiver_->take_stream({}, none)) << "nothing was accepted";
   ASSERT_TRUE(pass(milliseconds(0)));
-  const Ticket ticket = receiver_->strands()[1].ticket;
+  const Ticket ticket = receiver_->rail_states()[1].ticket;
   EXPECT_NE(ticket, Ticket{});
   link::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   EXPECT_FALSE(receiver_->take_stream({}, fd));

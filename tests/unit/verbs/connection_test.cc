@@ -38,7 +38,7 @@ TEST(Connection, NobodyWritesIntoAReceiversRing) {
                           .rkey = answer.on[0].memory_rkey};
   ASSERT_TRUE(sender.post(0, write));
   std::array<ibv_wc, 1> completion;
-  while (sender.strands().front().queues->poll(completion) == 0) {
+  while (sender.rail_states().front().queues->poll(completion) == 0) {
   }
   EXPECT_EQ(completion[0].status, IBV_WC_REM_ACCESS_ERR);
   EXPECT_EQ(receiver.memory().ring[0].address, 0U);
@@ -78,7 +78,7 @@ std::vector<QueuePairSettings> settings_of(FakeHost& host, Direction direction, 
   for (Device& device : host.list()) {
     Connection one(alone(std::move(device)), direction, {});
     EXPECT_TRUE(one.prepare(asked));
-    out.push_back(one.strands().front().settings);
+    out.push_back(one.rail_states().front().settings);
   }
   return out;
 }

@@ -69,8 +69,8 @@ class ControlFixture : public testing::Test {
   static bool is_up(Connection& end) {
     if (end.phase() != Connection::Phase::kReady) return false;
     const auto lock = end.lock();
-    return std::all_of(end.strands().begin(), end.strands().end(),
-                       [](const Strand& one) { return one.state == Strand::State::kUp; });
+    return std::all_of(end.rail_states().begin(), end.rail_states().end(),
+                       [](const RailState& one) { return one.health == RailState::Health::kUp; });
   }
 
   test::LogCapture log_;

@@ -222,7 +222,7 @@ TEST(Profiles, LinesOfAWriteWithRelaxedOrderingArriveBeforeItsCompletionInAnyOrd
     std::array<ibv_wc, 1> completion;
     bool is_over = false;
     while (!is_over) {
-      is_over = sender.strands()[0].queues->poll(completion) == 1;
+      is_over = sender.rail_states()[0].queues->poll(completion) == 1;
       const bool has_end = to.back() == std::byte{1};
       const bool has_all = std::count(to.begin(), to.end(), std::byte{1}) == std::ptrdiff_t{kSize};
       if (is_over) {
@@ -233,7 +233,7 @@ TEST(Profiles, LinesOfAWriteWithRelaxedOrderingArriveBeforeItsCompletionInAnyOrd
         break;
       }
     }
-    while (!is_over) is_over = sender.strands()[0].queues->poll(completion) == 1;
+    while (!is_over) is_over = sender.rail_states()[0].queues->poll(completion) == 1;
     EXPECT_TRUE(receiver.rails().registrations.remove(*target));
   }
   EXPECT_GT(ends_ahead, 3U);

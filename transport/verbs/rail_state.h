@@ -18,10 +18,10 @@
 namespace ztcp::verbs {
 
 // Members go from the last to the first.
-struct Strand {
+struct RailState {
   // A rail that fails goes from kUp to kDown, at a receiver by way of kDraining, and by what the
   // sender offers then back to kUp. One of TCP begins with kDown.
-  enum class State : std::uint8_t {
+  enum class Health : std::uint8_t {
     kUp,
     kDraining,  // Its queue pairs are in the error state, and give back what was posted.
     kFenced,    // They are no more; the peer's may be.
@@ -40,7 +40,7 @@ struct Strand {
 
   // NCCL's threads ask what is completed on it.
   bool is_polled() const {
-    return state == State::kUp || state == State::kDraining || state == State::kAccepted;
+    return health == Health::kUp || health == Health::kDraining || health == Health::kAccepted;
   }
   bool is_tcp() const { return rail->device.is_tcp; }
 
@@ -54,7 +54,7 @@ struct Strand {
   std::unique_ptr<RailStream> stream;
   Ticket ticket{};                     // The receiver's: who says it is the sender.
   std::uint32_t first_queue_pair = 0;  // Among all of the connection.
-  State state = State::kUp;
+  Health health = Health::kUp;
   std::uint32_t epoch = 0;  // Of its queue pairs.
   std::string unjoined;     // Why its first queue pairs were not joined; empty: they were.
   bool is_peer_fenced = false;
