@@ -80,7 +80,7 @@ Made<void> Connection::prepare(int traffic_class, const EndFacts* peer) {
         .traffic_class = traffic_class_for(device, traffic_class, direction_),
         .service_level = service_level_for(device, traffic_class),
         .sends_pieces = direction_ == Direction::kSend,
-        .takes_tellings = theirs != nullptr && theirs->tells_apart != 0};
+        .takes_notifications = theirs != nullptr && theirs->notifies_separately != 0};
     if (auto made = add_rail_state(i, settings); !made) {
       refused = std::move(made.error());
       if (!is_of_dead_device(refused->error.sys_errno) || chosen.size() == 1)
@@ -259,7 +259,7 @@ Status Connection::take(const RailState& rail_state, const ibv_wc& completion) {
   if (direction_ == Direction::kSend) return sender_->on_completion(queue_pair, completion.wr_id);
   if (completion.wr_id != QueuePairs::kReceiveId)
     return receiver_->on_completion(queue_pair, completion.wr_id);
-  const Telling told = rail_state.queues->take_receive(completion);
+  const Notification told = rail_state.queues->take_receive(completion);
   return receiver_->on_immediate(queue_pair, told.immediate, told.size_bytes);
 }
 

@@ -82,7 +82,7 @@ struct Device {
   bool is_flush_disabled = false;
   // Pieces of more bytes are told of apart: a network that routes by load may then bring the rest
   // of them in any order.
-  std::uint32_t told_apart_above = kNever;
+  std::uint32_t notified_separately_above = kNever;
   std::string settings;  // Those of them that somebody said: "ack_timeout 20, NCCL_IB_SL 3".
 
   sockets::Device exchange;  // Over which queue pairs are agreed upon.

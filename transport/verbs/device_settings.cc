@@ -75,7 +75,7 @@ void take_threshold(Device& device, const config::Nic& nic, const NcclVariables&
     }
     if (above != ours.adaptive_threshold) add_note(device, "NCCL_IB_AR_THRESHOLD", above);
   }
-  device.told_apart_above = is_on ? static_cast<std::uint32_t>(above) : Device::kNever;
+  device.notified_separately_above = is_on ? static_cast<std::uint32_t>(above) : Device::kNever;
 }
 
 }  // namespace ztcp::verbs

@@ -114,8 +114,8 @@ struct RailFacts {
   std::uint16_t lid = 0;
   Network network = Network::kEthernet;
   std::uint8_t queue_pairs = 0;
-  std::uint8_t mtu = 0;          // The library's number for it.
-  std::uint8_t tells_apart = 0;  // A sender's: of some pieces, by a message behind them.
+  std::uint8_t mtu = 0;                  // The library's number for it.
+  std::uint8_t notifies_separately = 0;  // A sender's: of some pieces, by a message behind them.
   // Of iWARP where the sender's connection manager listens, else that of `exchange`; 0: nowhere.
   std::uint16_t port = 0;
   std::uint8_t number = 0;        // Among the device's rails of its kind, by which they are joined.

@@ -76,8 +76,9 @@ Made<std::unique_ptr<QueuePairs>> QueuePairs::create(const Device& device,
                    "; look at ulimit -l, and at max_cq in ibv_devinfo -v: each connection has one");
   for (std::uint32_t i = 0; i < settings.count; ++i)
     if (auto made = out->create_pair(i); !made) return tl::unexpected(std::move(made.error()));
-  if (settings.takes_tellings)
-    if (auto made = out->create_tellings(); !made) return tl::unexpected(std::move(made.error()));
+  if (settings.takes_notifications)
+    if (auto made = out->create_notifications(); !made)
+      return tl::unexpected(std::move(made.error()));
   if (settings.reads)
     if (auto made = out->create_read(); !made) return tl::unexpected(std::move(made.error()));
   return out;
@@ -89,7 +90,7 @@ QueuePairs::~QueuePairs() {
 
 // A piece that is told of apart is two works; and a probe is one more.
 std::uint32_t QueuePairs::send_depth() const {
-  return (tells_apart() ? 2 * kSendDepth : kSendDepth) + 1;
+  return (notifies_separately() ? 2 * kSendDepth : kSendDepth) + 1;
 }
 
 Made<RegionHandle> QueuePairs::own_region(void* at, std::size_t size, int access,
@@ -103,13 +104,13 @@ Made<RegionHandle> QueuePairs::own_region(void* at, std::size_t size, int access
   return out;
 }
 
-Made<void> QueuePairs::create_tellings() {
-  assert(settings_.receive_depth <= TellingPage{}.slots.size());
-  parts_.tellings = std::make_unique<TellingPage[]>(settings_.count);
-  auto made = own_region(parts_.tellings.get(), settings_.count * sizeof(TellingPage),
+Made<void> QueuePairs::create_notifications() {
+  assert(settings_.receive_depth <= NotificationPage{}.slots.size());
+  parts_.notifications = std::make_unique<NotificationPage[]>(settings_.count);
+  auto made = own_region(parts_.notifications.get(), settings_.count * sizeof(NotificationPage),
                          IBV_ACCESS_LOCAL_WRITE, "ibv_reg_mr of what tells of pieces");
   if (!made) return tl::unexpected(std::move(made.error()));
-  parts_.tellings_region = std::move(*made);
+  parts_.notifications_region = std::move(*made);
   return {};
 }
 
@@ -149,8 +150,8 @@ Made<void> QueuePairs::create_pair(std::uint32_t index) {
   parts_.pairs[index] = QueuePairHandle(made, {&api});
   ++count_;
   // What tells of a piece goes inline, whatever the NIC.
-  if (inline_bytes_ < sizeof(Telling)) {
-    told_apart_above_ = Device::kNever;
+  if (inline_bytes_ < sizeof(Notification)) {
+    notified_separately_above_ = Device::kNever;
     if (device_.is_iwarp)
       return refused("ibv_create_qp", EOPNOTSUPP, ", as this device takes nothing inline");
   }
@@ -175,7 +176,7 @@ void QueuePairs::tell(RailFacts& facts) const {
   facts.mtu = static_cast<std::uint8_t>(std::countr_zero(device_.mtu_bytes) - 7);
   facts.first_psn = kFirstPsn;
   facts.queue_pairs = static_cast<std::uint8_t>(count_);
-  facts.tells_apart = tells_apart() ? 1 : 0;
+  facts.notifies_separately = notifies_separately() ? 1 : 0;
   for (std::uint32_t i = 0; i < count_; ++i) facts.numbers[i] = parts_.pairs[i]->qp_num;
   if (facts.network == Network::kEthernet) facts.gid_type = told_type(address_.gid.type);
   if (facts.network == Network::kInfiniBand && device_.gid_rule.wish.flid_index >= 0)
@@ -300,8 +301,8 @@ std::uint32_t QueuePairs::index_of(std::uint32_t number) const {
 }
 
 Status QueuePairs::post(std::uint32_t queue_pair, const WorkRequest& request) {
-  if (is_told_apart(request)) [[unlikely]]
-    return post_apart(queue_pair, request);
+  if (is_notified_separately(request)) [[unlikely]]
+    return post_with_notification(queue_pair, request);
   ibv_sge piece;
   ibv_send_wr work = write_of(request, piece);
   work.wr_id = request.id;
@@ -313,7 +314,7 @@ Status QueuePairs::post(std::uint32_t queue_pair, const WorkRequest& request) {
   return send(queue_pair, work);
 }
 
-Status QueuePairs::post_apart(std::uint32_t queue_pair, const WorkRequest& request) {
+Status QueuePairs::post_with_notification(std::uint32_t queue_pair, const WorkRequest& request) {
   ibv_sge piece;
   ibv_send_wr write = write_of(request, piece);
   write.wr_id = kWriteId;
@@ -321,8 +322,8 @@ Status QueuePairs::post_apart(std::uint32_t queue_pair, const WorkRequest& reque
   // behind it is completed; a completion says nothing of arrival there.
   if (device_.is_iwarp) write.send_flags |= IBV_SEND_SIGNALED;
   // It arrives when all before it on the queue pair has (IBA 9.5, RFC 5040 section 5.5).
-  const Telling telling{request.immediate, request.size_bytes};
-  ibv_sge told{reinterpret_cast<std::uint64_t>(&telling), sizeof telling, 0};
+  const Notification notification{request.immediate, request.size_bytes};
+  ibv_sge told{reinterpret_cast<std::uint64_t>(&notification), sizeof notification, 0};
   ibv_send_wr message{};
   message.wr_id = request.id;
   message.sg_list = &told;
@@ -350,10 +351,12 @@ Status QueuePairs::post_receives(std::uint32_t queue_pair, std::uint32_t count) 
     for (std::uint32_t i = 0; i < now; ++i) {
       works[i].wr_id = kReceiveId;
       works[i].next = i + 1 < now ? &works[i + 1] : nullptr;
-      if (parts_.tellings == nullptr) continue;
-      Telling& to = parts_.tellings[queue_pair]
-                        .slots[posted_[queue_pair]++ % parts_.tellings[queue_pair].slots.size()];
-      places[i] = {reinterpret_cast<std::uint64_t>(&to), sizeof to, parts_.tellings_region->lkey};
+      if (parts_.notifications == nullptr) continue;
+      Notification& to =
+          parts_.notifications[queue_pair]
+              .slots[posted_[queue_pair]++ % parts_.notifications[queue_pair].slots.size()];
+      places[i] = {reinterpret_cast<std::uint64_t>(&to), sizeof to,
+                   parts_.notifications_region->lkey};
       works[i].sg_list = &places[i];
       works[i].num_sge = 1;
     }
@@ -371,16 +374,16 @@ Status QueuePairs::post_receives(std::uint32_t queue_pair, std::uint32_t count) 
 }
 
 // Receives are taken in the order in which they were posted, whatever takes them.
-Telling QueuePairs::take_telling(const ibv_wc& completion) {
+Notification QueuePairs::take_notification(const ibv_wc& completion) {
   const std::uint32_t index = index_of(completion.qp_num);
-  const auto& slots = parts_.tellings[index].slots;
-  const Telling& told = slots[taken_[index]++ % slots.size()];
+  const auto& slots = parts_.notifications[index].slots;
+  const Notification& told = slots[taken_[index]++ % slots.size()];
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM)
     return {be32toh(completion.imm_data), completion.byte_len};
   // Of no piece, which no session takes.
   constexpr std::uint32_t kNonsense = encode({.piece = 1, .pieces = 1});
   static_assert(decode(kNonsense).piece >= decode(kNonsense).pieces);
-  return completion.byte_len == sizeof told ? told : Telling{kNonsense, 0};
+  return completion.byte_len == sizeof told ? told : Notification{kNonsense, 0};
 }
 
 Status QueuePairs::post_read(const std::byte* from, std::uint32_t rkey, std::uint64_t id) {

@@ -25,11 +25,11 @@ struct QueuePairSettings {
   std::uint32_t count = 1;
   std::uint32_t receive_depth = 0;
   std::uint8_t traffic_class = 0;
-  std::uint8_t service_level = 0;  // Where the device has none of its own.
-  bool sends_pieces = false;       // Of messages; who receives these sends slots alone.
-  bool takes_tellings = false;     // The peer may tell of a piece apart from it.
-  bool reads = false;              // For flushes.
-  bool answers_reads = false;      // Likewise; else the peer may write alone.
+  std::uint8_t service_level = 0;    // Where the device has none of its own.
+  bool sends_pieces = false;         // Of messages; who receives these sends slots alone.
+  bool takes_notifications = false;  // The peer may tell of a piece apart from it.
+  bool reads = false;                // For flushes.
+  bool answers_reads = false;        // Likewise; else the peer may write alone.
 };
 
 // A completion queue or queue pair that the library tells of, which may be no more: a queue pair
@@ -96,11 +96,11 @@ class QueuePairs final : public WorkQueues {
   // One has come back, however.
   void took_receive() { --receives_out_; }
   // One that succeeded.
-  Telling take_receive(const ibv_wc& completion) {
+  Notification take_receive(const ibv_wc& completion) {
     took_receive();
-    if (parts_.tellings == nullptr) [[likely]]
+    if (parts_.notifications == nullptr) [[likely]]
       return {be32toh(completion.imm_data), completion.byte_len};
-    return take_telling(completion);
+    return take_notification(completion);
   }
   bool is_drained() const { return receives_out_ == 0; }
   // One byte of `from`, for what a read has the device do with what it wrote before.
@@ -111,30 +111,32 @@ class QueuePairs final : public WorkQueues {
       : device_(device),
         address_(address),
         settings_(settings),
-        told_apart_above_(settings.sends_pieces ? device.told_apart_above : Device::kNever) {}
+        notified_separately_above_(settings.sends_pieces ? device.notified_separately_above
+                                                         : Device::kNever) {}
   Made<void> create_pair(std::uint32_t index);
   ibv_ah_attr path_to(const RailFacts& peer) const;
   Made<void> take_ece(const RailFacts& peer);
-  Made<void> create_tellings();
+  Made<void> create_notifications();
   Made<void> create_read();
   Made<RegionHandle> own_region(void* at, std::size_t size, int access, const char* call) const;
   std::uint32_t send_depth() const;
   // iWARP has no write with an immediate: it tells of all apart.
-  bool is_told_apart(const WorkRequest& request) const {
+  bool is_notified_separately(const WorkRequest& request) const {
     return request.kind == WorkRequest::Kind::kWriteImmediate &&
-           (device_.is_iwarp || request.size_bytes > told_apart_above_);
+           (device_.is_iwarp || request.size_bytes > notified_separately_above_);
   }
-  bool tells_apart() const {
-    return settings_.sends_pieces && (device_.is_iwarp || told_apart_above_ != Device::kNever);
+  bool notifies_separately() const {
+    return settings_.sends_pieces &&
+           (device_.is_iwarp || notified_separately_above_ != Device::kNever);
   }
-  Status post_apart(std::uint32_t queue_pair, const WorkRequest& request);
+  Status post_with_notification(std::uint32_t queue_pair, const WorkRequest& request);
   Status send(std::uint32_t queue_pair, ibv_send_wr& first);
-  Telling take_telling(const ibv_wc& completion);
+  Notification take_notification(const ibv_wc& completion);
 
   const Device& device_;
   const PortAddress address_;
   const QueuePairSettings settings_;
-  std::uint32_t told_apart_above_;
+  std::uint32_t notified_separately_above_;
   QueuePairParts parts_;
   // What joins them, where they can't be joined by what the ends tell each other.
   std::shared_ptr<ConnectionManager> manager_;

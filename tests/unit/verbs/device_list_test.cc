@@ -135,7 +135,7 @@ TEST(VerbsDevices, EverySettingIsTheConfigsElseNcclsElseOurs) {
 
 TEST(VerbsDevices, WhatIsToldOfApartIsTheConfigsElseNcclsElseByTheNetwork) {
   FakeHost host;
-  const auto above = [&] { return host.list()[0].told_apart_above; };
+  const auto above = [&] { return host.list()[0].notified_separately_above; };
   EXPECT_EQ(above(), Device::kNever) << "Ethernet";
   host.variables.adaptive_threshold = 100;
   EXPECT_EQ(above(), Device::kNever);
@@ -152,9 +152,9 @@ TEST(VerbsDevices, WhatIsToldOfApartIsTheConfigsElseNcclsElseByTheNetwork) {
   spec.ports[0].link_layer = IBV_LINK_LAYER_INFINIBAND;
   spec.ports[0].gids = {gid_of(0xfe80'0000'0000'0000, 1)};
   FakeHost infiniband({spec, roce_device("fake1", 2)}, 1);
-  EXPECT_EQ(infiniband.list()[0].told_apart_above, 8192U);
+  EXPECT_EQ(infiniband.list()[0].notified_separately_above, 8192U);
   infiniband.variables.adaptive_routing = 0;
-  EXPECT_EQ(infiniband.list()[0].told_apart_above, Device::kNever);
+  EXPECT_EQ(infiniband.list()[0].notified_separately_above, Device::kNever);
 }
 
 // Each names the device, and the other device serves.
