@@ -88,9 +88,9 @@ std::string CommEnd::describe(const ibv_wc& completion, std::size_t rail) const 
 }
 
 Error CommEnd::fail(const ibv_wc& completion, std::size_t rail) {
-  // A queue pair that the peer broke is flushed: the news say of what.
-  if (completion.status == IBV_WC_WR_FLUSH_ERR && connection_->has_news())
-    return fail({connection_->news_code(), 0, "the peer"}, news_text());
+  // A queue pair that the peer broke is flushed: the peer's event says why.
+  if (completion.status == IBV_WC_WR_FLUSH_ERR && connection_->has_peer_event())
+    return fail({connection_->peer_event_code(), 0, "the peer"}, peer_event_text());
   const CompletionText text = verbs::describe(completion.status);
   return fail({text.code, 0, text.name}, describe(completion, rail),
               *connection_->rail_states()[rail].rail);
@@ -157,11 +157,11 @@ Result<int> CommEnd::poll_stream(std::size_t index) {
   return static_cast<int>(*count);
 }
 
-Status CommEnd::hear_news(bool waits_for_peer) {
-  const News news = connection_->news();
-  if (news == News::kNone) [[likely]]
+Status CommEnd::check_peer(bool waits_for_peer) {
+  const PeerEvent event = connection_->peer_event();
+  if (event == PeerEvent::kNone) [[likely]]
     return {};
-  if (news == News::kSilent) {
+  if (event == PeerEvent::kSilent) {
     const Status asked = connection_->probe(clock_now());
     if (asked) [[likely]]
       return {};
@@ -169,21 +169,21 @@ Status CommEnd::hear_news(bool waits_for_peer) {
         asked.error(), "is its host up? A smaller ack_timeout, or NCCL_IB_TIMEOUT, tells earlier"));
   }
   // It holds all that was sent, also where the last acknowledgement was lost.
-  if (news == News::kFarewell) connection_->peer_has_all();
-  if (news == News::kFarewell && !waits_for_peer) return {};
-  if (news != News::kDeviceLost) {
+  if (event == PeerEvent::kClosed) connection_->peer_has_all();
+  if (event == PeerEvent::kClosed && !waits_for_peer) return {};
+  if (event != PeerEvent::kDeviceLost) {
     const auto now = std::chrono::steady_clock::now();
     if (!heard_at_) heard_at_ = now;
-    const bool may_be_on_its_way = news == News::kFarewell && connection_->is_bonded();
+    const bool may_be_on_its_way = event == PeerEvent::kClosed && connection_->is_bonded();
     if (now - *heard_at_ < (may_be_on_its_way ? kArrival : kGrace)) return {};
   }
-  const char* const who = news == News::kDeviceLost ? "our device" : "the peer";
-  return tl::unexpected(fail({connection_->news_code(), 0, who}, news_text()));
+  const char* const who = event == PeerEvent::kDeviceLost ? "our device" : "the peer";
+  return tl::unexpected(fail({connection_->peer_event_code(), 0, who}, peer_event_text()));
 }
 
-std::string CommEnd::news_text() const {
-  return connection_->news() == News::kFarewell ? "it has closed the connection"
-                                                : connection_->news_text();
+std::string CommEnd::peer_event_text() const {
+  return connection_->peer_event() == PeerEvent::kClosed ? "it has closed the connection"
+                                                         : connection_->peer_event_text();
 }
 
 // A rail that is found dead by it goes without the memory: nothing of it may go over that rail.

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // What the comms of both directions do alike: poll the completion queue, hear the control thread's
-// news, and fail once, with the peer, the device, the queue pair and what mends it. One thread of
+// events, and fail once, with the peer, the device, the queue pair and what mends it. One thread of
 // NCCL's at a time, but for memory.
 #pragma once
 
@@ -63,7 +63,7 @@ class CommEnd {
   bool lose(std::size_t rail, const std::string& why) { return connection_->lose(rail, why); }
   // Nothing is completed any more, and something of ours waits: for the peer to do its part, or
   // only for the NICs to end what is under way?
-  Status hear_news(bool waits_for_peer);
+  Status check_peer(bool waits_for_peer);
 
   std::string describe_peer() const;
   Result<MemoryKey*> register_memory(const Region& region);
@@ -82,7 +82,7 @@ class CommEnd {
   Result<int> poll(std::size_t rail);
   Result<int> poll_stream(std::size_t rail);
   std::string describe(const ibv_wc& completion, std::size_t rail) const;
-  std::string news_text() const;
+  std::string peer_event_text() const;
   void tell() noexcept;
   void lose_broken() noexcept;
 
@@ -91,7 +91,7 @@ class CommEnd {
   std::optional<Error> error_;
   bool is_untold_ = false;  // To the peer.
   std::string untold_;
-  // When news came that end what waits: what the NIC has taken is still worth a while.
+  // When an event came that ends all that waits; what the NIC has taken is still worth a while.
   std::optional<std::chrono::steady_clock::time_point> heard_at_;
 };
 

@@ -304,8 +304,9 @@ std::vector<QueuePairFacts> Connection::queue_pairs() const {
 }
 
 void Connection::set_silent(bool is_silent) {
-  const std::lock_guard lock(news_mutex_);
-  if (!has_news()) news_.store(is_silent ? News::kSilent : News::kNone, std::memory_order_release);
+  const std::lock_guard lock(peer_event_mutex_);
+  if (!has_peer_event())
+    peer_event_.store(is_silent ? PeerEvent::kSilent : PeerEvent::kNone, std::memory_order_release);
 }
 
 // A write of no bytes, which reaches no memory, is answered as any.
@@ -357,12 +358,12 @@ void Connection::fail(const Error& error) {
   phase_.store(Phase::kFailed, std::memory_order_release);
 }
 
-void Connection::hear(News news, Errc code, const std::string& text) {
-  const std::lock_guard lock(news_mutex_);
-  if (has_news()) return;
-  news_code_ = code;
-  news_text_ = text;
-  news_.store(news, std::memory_order_release);
+void Connection::hear(PeerEvent event, Errc code, const std::string& text) {
+  const std::lock_guard lock(peer_event_mutex_);
+  if (has_peer_event()) return;
+  peer_event_code_ = code;
+  peer_event_text_ = text;
+  peer_event_.store(event, std::memory_order_release);
 }
 
 Carried Connection::carried() const {

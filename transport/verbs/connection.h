@@ -42,14 +42,14 @@ struct alignas(4096) ControlMemory {
 };
 
 // Of the peer, or of the device.
-enum class News : std::uint8_t {
+enum class PeerEvent : std::uint8_t {
   kNone,
-  kFarewell,    // It closes in peace.
+  kClosed,      // It closes in peace.
   kGivenUp,     // It can't go on, and says why.
   kDied,        // Its process ended without a word.
   kDeviceLost,  // Ours.
   // TCP to it has gone silent, which says nothing of its process: the fabric is asked (probe()).
-  // The one news that others follow, or none.
+  // The only event that another may follow.
   kSilent,
 };
 
@@ -78,18 +78,20 @@ class Connection final : public WorkQueues, public Landings {
   void succeed() { phase_.store(Phase::kReady, std::memory_order_release); }
   void fail(const Error& error);
   // The first counts.
-  void hear(News news, Errc code, const std::string& text);
+  void hear(PeerEvent event, Errc code, const std::string& text);
   // Whether nothing is heard of the peer over TCP.
   void set_silent(bool is_silent);
 
   // --- Any thread --------------------------------------------------------------------------------
   Phase phase() const { return phase_.load(std::memory_order_acquire); }
   const Error& error() const { return error_; }  // Of one that failed before it was ready.
-  News news() const { return news_.load(std::memory_order_acquire); }
-  bool has_news() const { return news() != News::kNone && news() != News::kSilent; }
-  // With news.
-  Errc news_code() const { return news_code_; }
-  const std::string& news_text() const { return news_text_; }
+  PeerEvent peer_event() const { return peer_event_.load(std::memory_order_acquire); }
+  bool has_peer_event() const {
+    return peer_event() != PeerEvent::kNone && peer_event() != PeerEvent::kSilent;
+  }
+  // With an event.
+  Errc peer_event_code() const { return peer_event_code_; }
+  const std::string& peer_event_text() const { return peer_event_text_; }
 
   RailSet& rails() const { return *rails_; }
   Direction direction() const { return direction_; }
@@ -237,10 +239,10 @@ class Connection final : public WorkQueues, public Landings {
   EndFacts peer_facts_;  // Since it was joined, of the rail_states.
   std::atomic<Phase> phase_{Phase::kConnecting};
   Error error_;
-  std::mutex news_mutex_;
-  std::atomic<News> news_{News::kNone};
-  Errc news_code_ = Errc::kPeerClosed;
-  std::string news_text_;
+  std::mutex peer_event_mutex_;
+  std::atomic<PeerEvent> peer_event_{PeerEvent::kNone};
+  Errc peer_event_code_ = Errc::kPeerClosed;
+  std::string peer_event_text_;
 };
 
 }  // namespace ztcp::verbs

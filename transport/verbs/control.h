@@ -3,8 +3,8 @@
 //
 // The thread that joins connections and hears of their ends: it accepts and dials the kernel TCP
 // connections over which queue pairs are agreed upon, keeps them, and reads what devices tell. It
-// sleeps without such news; no message passes by it. So a connection becomes ready without anybody
-// asking for it, and a peer's death is known at once.
+// sleeps without such events; no message passes by it. So a connection becomes ready without
+// anybody asking for it, and a peer's death is known at once.
 #pragma once
 
 #include <array>

@@ -155,7 +155,7 @@ void Control::lose_device(OpenDevice& device, const FailedPart& part, const std:
       is_lost = !connection.lose(device, part, why);
       return Status();
     });
-    if (is_lost) talk->connection->hear(News::kDeviceLost, code, why);
+    if (is_lost) talk->connection->hear(PeerEvent::kDeviceLost, code, why);
   }
 }
 

@@ -154,7 +154,7 @@ void Control::open(Talk& talk) {
   {
     const auto lock = talk.connection->lock();
     if (const Status fit = talk.connection->lose_unfit(); !fit)
-      talk.connection->hear(News::kDeviceLost, fit.error().code, fit.error().where);
+      talk.connection->hear(PeerEvent::kDeviceLost, fit.error().code, fit.error().where);
   }
   talk.connection->succeed();
   // Rails of TCP are to begin.

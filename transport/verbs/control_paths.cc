@@ -74,7 +74,7 @@ std::string words_of(const Error& error) {
 void say_ended(const Talk& talk, const Talk& path, const Error& error) {
   const bool is_closed =
       error.code == Errc::kPeerClosed && (error.sys_errno == 0 || error.sys_errno == ECONNRESET);
-  if (is_closed || !talk.is_heard() || talk.connection->has_news()) return;
+  if (is_closed || !talk.is_heard() || talk.connection->has_peer_event()) return;
   if (!path.over->untold_over.add(talk.remote.address)) return;
   const auto others = talk.paths.size() + (talk.fd ? 1 : 0);
   log::warn(
@@ -222,7 +222,7 @@ bool Control::is_death(const Talk& path, const Error& error) const {
 
 // The sender dials again; meanwhile the fabric alone tells whether the peer is there.
 void Control::fall_silent(Talk& talk, const Talk& path, const Error& error) {
-  if (talk.state != Talk::State::kOpen || talk.connection->has_news()) return;
+  if (talk.state != Talk::State::kOpen || talk.connection->has_peer_event()) return;
   talk.connection->set_silent(true);
   if (!path.over->untold_over.add(talk.remote.address)) return;
   log::warn(

@@ -139,7 +139,8 @@ void Control::on_farewell(Talk& path) {
                         ? static_cast<Errc>(farewell->code)
                         : Errc::kPeerClosed;
   if (talk.state == Talk::State::kOpen) {
-    talk.connection->hear(in_peace ? News::kFarewell : News::kGivenUp, code, text_of(*farewell));
+    talk.connection->hear(in_peace ? PeerEvent::kClosed : PeerEvent::kGivenUp, code,
+                          text_of(*farewell));
   } else if (talk.state == Talk::State::kLeaving) {
     talk.state = Talk::State::kGone;
   } else {
@@ -156,7 +157,8 @@ void Control::with_connection(Talk& talk, const std::function<Status(Connection&
   if (outcome && connection.has_broken()) outcome = connection.lose_broken();
   send_notes(talk);
   if (lock) lock.unlock();
-  if (!outcome) connection.hear(News::kDeviceLost, outcome.error().code, outcome.error().where);
+  if (!outcome)
+    connection.hear(PeerEvent::kDeviceLost, outcome.error().code, outcome.error().where);
 }
 
 // Without memory, too: NCCL's threads end their turns with it.
@@ -193,7 +195,7 @@ void Control::give_up(Talk& talk, const Error& error, const std::string& why) {
   if (talk.is_path()) return lose_path(talk, error);
   if (talk.state == Talk::State::kOpen) {
     talk.is_peer_gone = true;
-    talk.connection->hear(News::kDied, error.code, why);
+    talk.connection->hear(PeerEvent::kDied, error.code, why);
     return forget(talk);
   }
   const auto state = std::exchange(talk.state, Talk::State::kGone);

@@ -106,7 +106,7 @@ Result<Request*> QueuePairRecv::post_recv(std::span<const RecvBuffer> buffers) {
 
 Status QueuePairRecv::progress() {
   const bool moved = ZTCP_TRY(end_.poll());
-  return moved ? Status() : end_.hear_news(!session().is_idle());
+  return moved ? Status() : end_.check_peer(!session().is_idle());
 }
 
 Result<bool> QueuePairRecv::test(Received& received, std::span<std::size_t> sizes_bytes) {

@@ -63,7 +63,7 @@ std::string QueuePairSend::why(const Error& error) const {
 
 Status QueuePairSend::progress(bool waits_for_peer) {
   const bool moved = ZTCP_TRY(end_.poll());
-  return moved ? Status() : end_.hear_news(waits_for_peer);
+  return moved ? Status() : end_.check_peer(waits_for_peer);
 }
 
 Result<bool> QueuePairSend::test(Sent& sent, std::span<std::size_t> sizes_bytes) {

@@ -33,9 +33,9 @@ class HandPeerTest : public ControlFixture {
     ends_.push_back(out);
     return out;
   }
-  static void await(const Connection& end, News news) {
-    while (end.news() == News::kNone) std::this_thread::yield();
-    ASSERT_EQ(end.news(), news) << end.news_text();
+  static void await(const Connection& end, PeerEvent event) {
+    while (end.peer_event() == PeerEvent::kNone) std::this_thread::yield();
+    ASSERT_EQ(end.peer_event(), event) << end.peer_event_text();
   }
 };
 
@@ -46,7 +46,7 @@ TEST_F(HandPeerTest, AReceiverThatWasStoppedDoesNotTakeAPathThatWasGivenUpForADe
   const auto receiver = accepted();
   ASSERT_TRUE(sender.first.say(make_farewell(Farewell::kThisPath, "")));
   sender.first.end();
-  await(*receiver, News::kSilent);
+  await(*receiver, PeerEvent::kSilent);
   HandPath given_up = HandPath::dial(at_);
   const PathHello hello = make_path_hello(sender.ticket, 0);
   const Farewell farewell = make_farewell(Farewell::kThisPath, "");
@@ -57,7 +57,7 @@ TEST_F(HandPeerTest, AReceiverThatWasStoppedDoesNotTakeAPathThatWasGivenUpForADe
   given_up.end();
   const auto next = sender.add_path();
   ASSERT_TRUE(next) << "the receiver takes the next one";
-  EXPECT_FALSE(receiver->has_news()) << receiver->news_text();
+  EXPECT_FALSE(receiver->has_peer_event()) << receiver->peer_event_text();
 }
 
 TEST_F(HandPeerTest, TheEndOfTheLastPathWithoutAWordIsADeath) {
@@ -66,12 +66,12 @@ TEST_F(HandPeerTest, TheEndOfTheLastPathWithoutAWordIsADeath) {
   const auto receiver = accepted();
   ASSERT_TRUE(sender.first.say(make_farewell(Farewell::kThisPath, "")));
   sender.first.end();
-  await(*receiver, News::kSilent);
+  await(*receiver, PeerEvent::kSilent);
   auto path = sender.add_path();
   ASSERT_TRUE(path);
   path->end();
-  while (!receiver->has_news()) std::this_thread::yield();
-  EXPECT_EQ(receiver->news(), News::kDied);
+  while (!receiver->has_peer_event()) std::this_thread::yield();
+  EXPECT_EQ(receiver->peer_event(), PeerEvent::kDied);
 }
 
 TEST_F(HandPeerTest, ASenderThatGivesUpAPathSaysSo) {
@@ -97,7 +97,7 @@ TEST_F(HandPeerTest, ASenderThatGivesUpAPathSaysSo) {
     EXPECT_TRUE(path.hear().empty());
     break;
   }
-  EXPECT_FALSE(sender->has_news());
+  EXPECT_FALSE(sender->has_peer_event());
 }
 
 // Notes that are not taken fill the buffers between the two.
@@ -120,7 +120,7 @@ TEST_F(HandPeerTest, AnEndThatCutsAPathSaysSo) {
   ASSERT_TRUE(farewell) << "it ends without a word";
   EXPECT_EQ(farewell->code, Farewell::kThisPath);
   sender.first.end();
-  await(*receiver, News::kSilent);
+  await(*receiver, PeerEvent::kSilent);
 }
 
 }  // namespace
