@@ -71,10 +71,10 @@ bool take_record(RecordReader& reader, const EndFacts& ours, NoteLog& notes) {
       return reader.take<Ready>().has_value();
     case RecordKind::kWait:
       return reader.take<Wait>().has_value();
-    case RecordKind::kFarewell: {
-      const auto farewell = reader.take<Farewell>();
-      if (!farewell) return false;
-      for (const char c : text_of(*farewell)) require(c >= ' ' && c <= '~');
+    case RecordKind::kClose: {
+      const auto record = reader.take<CloseRecord>();
+      if (!record) return false;
+      for (const char c : text_of(*record)) require(c >= ' ' && c <= '~');
       return true;
     }
     case RecordKind::kStream:

@@ -216,7 +216,7 @@ void CommEnd::close() {
   if (error_)
     control_->close(connection_, static_cast<std::uint8_t>(error_->code), untold_);
   else if (was_idle)
-    control_->close(connection_, Farewell::kInPeace, "");
+    control_->close(connection_, CloseRecord::kOrderly, "");
   else
     control_->close(connection_, static_cast<std::uint8_t>(Errc::kPeerClosed),
                     "it closed the connection with messages under way");

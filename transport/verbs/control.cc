@@ -29,7 +29,7 @@ namespace ztcp::verbs {
 namespace {
 
 constexpr std::size_t kEventsAtOnce = 64;
-// Every kernel's send buffer takes that much, and a farewell behind it: about forty notes.
+// Every kernel's send buffer takes that much, and a close record behind it: about forty notes.
 constexpr int kMostUnheardBytes = 24 * 1024;
 
 int unheard_bytes(const link::Fd& fd) {
@@ -54,12 +54,13 @@ bool Talk::send(std::span<const std::byte> bytes) {
 // that the peer can still be told that the process has not ended.
 bool Talk::has_room() const { return is_cut || unheard_bytes(fd) <= kMostUnheardBytes; }
 
-void Talk::leave_path() {
-  const Farewell farewell = make_farewell(Farewell::kThisPath, "it gives up this path alone");
-  (void)::send(fd.get(), &farewell, sizeof farewell, MSG_NOSIGNAL);
+void Talk::close_path() {
+  const CloseRecord record =
+      make_close_record(CloseRecord::kThisPath, "it gives up this path alone");
+  (void)::send(fd.get(), &record, sizeof record, MSG_NOSIGNAL);
   is_cut = true;
   // What the peer still sends is read until it closes its end: a kernel answers bytes that nobody
-  // reads with a reset, which would overtake the farewell.
+  // reads with a reset, which would overtake the close record.
   shutdown(fd.get(), SHUT_WR);
 }
 
@@ -127,7 +128,7 @@ Talk& Control::add_talk(std::unique_ptr<Talk> talk) {
 // There is no memory for it, nor for words.
 void Control::drop(Talk& talk) {
   if (talk.is_path()) {
-    talk.leave_path();
+    talk.close_path();
     return detach_path(talk);
   }
   const bool is_ready = talk.state == Talk::State::kOpen || talk.state == Talk::State::kLeaving;
@@ -310,7 +311,7 @@ void Control::leave(const std::shared_ptr<Connection>& connection, std::uint8_t 
   if (found == talk_of_.end()) return;
   Talk& talk = *found->second;
   const bool was_open = talk.is_heard();
-  if (was_open) talk.take_leave(code, why);
+  if (was_open) talk.send_close(code, why);
   if (talk.state == Talk::State::kOpen) connection->rails().first().ends.closed();
   // The peer may not have heard yet that all it sent has arrived.
   talk.state = was_open ? Talk::State::kLeaving : Talk::State::kGone;
@@ -329,7 +330,7 @@ void Control::tell(const std::shared_ptr<Connection>& connection, Errc code,
   const std::lock_guard lock(mutex_);
   const auto found = talk_of_.find(connection.get());
   if (found == talk_of_.end() || found->second->is_peer_gone) return;
-  found->second->take_leave(static_cast<std::uint8_t>(code), why);
+  found->second->send_close(static_cast<std::uint8_t>(code), why);
 }
 
 void Control::send_notes(const std::shared_ptr<Connection>& connection) noexcept {
@@ -352,7 +353,7 @@ void Control::drain() {
     if (!std::exchange(has_told, true))
       for (const auto& talk : talks_)
         if (talk->is_heard())
-          talk->take_leave(static_cast<std::uint8_t>(Errc::kPeerClosed), "its process ended");
+          talk->send_close(static_cast<std::uint8_t>(Errc::kPeerClosed), "its process ended");
     if (std::none_of(talks_.begin(), talks_.end(),
                      [](const auto& talk) { return talk->state == Talk::State::kLeaving; }))
       return;

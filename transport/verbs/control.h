@@ -62,7 +62,7 @@ class Control {
 
   // A prepared connection, which fails or becomes ready.
   Status dial(std::shared_ptr<Connection> connection, Endpoint remote, const Cookie& cookie);
-  // The comm is closed, or can't go on: the peer is told why (Farewell), and the queue pairs are
+  // The comm is closed, or can't go on: the peer is told why (CloseRecord), and the queue pairs are
   // kept until it has closed, too, bounded.
   void close(const std::shared_ptr<Connection>& connection, std::uint8_t code,
              std::string_view why);
@@ -130,7 +130,7 @@ class Control {
   void on_agreed(Talk& talk);
   void open(Talk& talk);
   void look_at_bonds();
-  void on_farewell(Talk& path);
+  void on_close_record(Talk& path);
   void on_note(Talk& path);
   void on_stream(Talk& talk);
   // Paths of a talk (control_paths.cc).

@@ -18,7 +18,7 @@ void Control::on_hello(Talk& talk) {
   // From a port scanner, or from a rank that has given up.
   if (listener == listeners_.end()) {
     ++talk.over->strangers.unknown_cookie;
-    talk.take_leave(static_cast<std::uint8_t>(Errc::kRefused), "nobody listens for it any more");
+    talk.send_close(static_cast<std::uint8_t>(Errc::kRefused), "nobody listens for it any more");
     talk.state = Talk::State::kGone;
     return;
   }
@@ -42,7 +42,7 @@ void Control::answer_next(std::unique_lock<std::mutex>& lock) {
   if (talk.state != Talk::State::kQueued) return;
   const auto listener = listeners_.find(talk.cookie);
   if (listener == listeners_.end()) {
-    talk.take_leave(static_cast<std::uint8_t>(Errc::kRefused), "nobody listens for it any more");
+    talk.send_close(static_cast<std::uint8_t>(Errc::kRefused), "nobody listens for it any more");
     talk.state = Talk::State::kGone;
     return;
   }

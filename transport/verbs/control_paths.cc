@@ -158,7 +158,7 @@ void Control::on_path(Talk& path) {
   // A sender whose connection is no more waits for nothing then.
   if (found == talk_of_ticket_.end()) {
     ++path.over->strangers.unknown_cookie;
-    path.take_leave(static_cast<std::uint8_t>(Errc::kRefused), "it has ended the connection");
+    path.send_close(static_cast<std::uint8_t>(Errc::kRefused), "it has ended the connection");
   }
   if (found == talk_of_ticket_.end() || found->second->state != Talk::State::kOpen ||
       found->second->paths.size() >= kMostPaths) {

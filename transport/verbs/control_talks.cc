@@ -108,8 +108,9 @@ void Control::on_record(Talk& talk) {
     case RecordKind::kReady:
       if (talk.state == State::kAwaitReady) return on_ready(talk);
       break;
-    case RecordKind::kFarewell:
-      if (!talk.is_path() || is_told || talk.state == State::kAwaitPath) return on_farewell(talk);
+    case RecordKind::kClose:
+      if (!talk.is_path() || is_told || talk.state == State::kAwaitPath)
+        return on_close_record(talk);
       break;
     case RecordKind::kStream:
       if (talk.state == State::kAwaitHello) return on_stream(talk);
@@ -124,28 +125,28 @@ void Control::on_record(Talk& talk) {
   give_up(talk, {Errc::kProtocol, 0, "the exchange"}, "a record that is not due");
 }
 
-void Control::on_farewell(Talk& path) {
-  const Result<Farewell> farewell = path.reader.take<Farewell>();
-  if (!farewell) return give_up(path, farewell.error(), "");
+void Control::on_close_record(Talk& path) {
+  const Result<CloseRecord> record = path.reader.take<CloseRecord>();
+  if (!record) return give_up(path, record.error(), "");
   if (path.state == Talk::State::kAwaitPath)
-    return give_up(path, {Errc::kRefused, 0, "the exchange"}, text_of(*farewell));
-  if (farewell->code == Farewell::kThisPath && path.is_joined()) {
+    return give_up(path, {Errc::kRefused, 0, "the exchange"}, text_of(*record));
+  if (record->code == CloseRecord::kThisPath && path.is_joined()) {
     path.is_cut = true;
     return;
   }
   Talk& talk = path.is_path() ? *path.talk : path;
-  const bool in_peace = farewell->code == Farewell::kInPeace;
-  const Errc code = !in_peace && farewell->code <= static_cast<std::uint8_t>(Errc::kSystem)
-                        ? static_cast<Errc>(farewell->code)
+  const bool is_orderly = record->code == CloseRecord::kOrderly;
+  const Errc code = !is_orderly && record->code <= static_cast<std::uint8_t>(Errc::kSystem)
+                        ? static_cast<Errc>(record->code)
                         : Errc::kPeerClosed;
   if (talk.state == Talk::State::kOpen) {
-    talk.connection->hear(in_peace ? PeerEvent::kClosed : PeerEvent::kGivenUp, code,
-                          text_of(*farewell));
+    talk.connection->hear(is_orderly ? PeerEvent::kClosed : PeerEvent::kGivenUp, code,
+                          text_of(*record));
   } else if (talk.state == Talk::State::kLeaving) {
     talk.state = Talk::State::kGone;
   } else {
     give_up(talk, {code == Errc::kPeerClosed ? Errc::kRefused : code, 0, "the exchange"},
-            "it says: " + text_of(*farewell));
+            "it says: " + text_of(*record));
   }
 }
 
@@ -187,7 +188,7 @@ void Control::on_end(Talk& talk, const Error& error) {
 
 // The peer hears why, and this end says it, too.
 void Control::refuse(Talk& talk, const Error& error, const std::string& why) {
-  talk.take_leave(static_cast<std::uint8_t>(error.code), why);
+  talk.send_close(static_cast<std::uint8_t>(error.code), why);
   give_up(talk, error, why);
 }
 
@@ -227,7 +228,7 @@ void Control::time_out(Talk& talk) {
     }
     if (talk.state == Talk::State::kAwaitHello) ++talk.over->strangers.timed_out;
     // The receiver may be stopped, and read the hello later.
-    if (talk.state == Talk::State::kAwaitPath) talk.leave_path();
+    if (talk.state == Talk::State::kAwaitPath) talk.close_path();
     give_up(talk, {Errc::kTimedOut, 0, "the exchange"},
             "is the process on that host alive, and may TCP pass to its ports first_port to "
             "last_port?" +

@@ -77,8 +77,8 @@ Ready make_ready(const msg::ClusterKey& key, const Hello& hello, const Answer& a
   return out;
 }
 
-Farewell make_farewell(std::uint8_t code, std::string_view text) {
-  auto out = make<Farewell>(RecordKind::kFarewell);
+CloseRecord make_close_record(std::uint8_t code, std::string_view text) {
+  auto out = make<CloseRecord>(RecordKind::kClose);
   out.code = code;
   text.copy(out.text.data(), out.text.size() - 1);
   return out;
@@ -114,7 +114,7 @@ bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& ans
   return msg::equal_in_constant_time(ready.proof, prove(key, kSender, hello, answer));
 }
 
-std::string text_of(const Farewell& farewell) { return printable(farewell.text); }
+std::string text_of(const CloseRecord& record) { return printable(record.text); }
 std::string device_of(const RailFacts& facts) { return printable(facts.device); }
 
 const RailFacts* counterpart(const RailFacts& of, const EndFacts& all) {

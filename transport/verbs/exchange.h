@@ -8,7 +8,7 @@
 //   receiver  wait      others are before it, as often as the sender must hear it to go on waiting
 //   receiver  answer    its queue pairs, and a proof that it has the key
 //   sender    ready     its queue pairs can receive; and its proof
-//   either    farewell  it closes, or why it can't go on, or refuses; only farewells come after it
+//   either    close     it closes, or why it can't go on, or refuses; only close records follow
 //
 // and of a connection over several rails, when one of them fails (session/holdings.h), or is to
 // begin, as those of TCP do:
@@ -22,15 +22,15 @@
 //   sender    proven    something has gone over them and come back
 //
 // Of rails that have addresses of their own such a connection has more paths than one for these
-// notes, and for farewells, so that the peer hears of a rail's failure whichever it is. The sender
-// dials them where the receiver listens on its rails (control_paths.cc says when); the first that
-// is said there is
+// notes, and for close records, so that the peer hears of a rail's failure whichever it is. The
+// sender dials them where the receiver listens on its rails (control_paths.cc says when); the first
+// that is said there is
 //
 //   sender    path      the ticket of the answer, and how many notes it has heard
 //   receiver  path      likewise; then what the other has not heard follows, from either
 //
 // Notes have numbers and go over all paths (note_log.h). An end that gives up a path alone says so
-// by a farewell (kThisPath): without one the end of the last path is the end of the process.
+// by a close record (kThisPath): without one the end of the last path is the end of the process.
 //
 // What is accepted of a rail of TCP is a stream, which the sender dials where the receiver listens;
 // the first it says there is
@@ -71,7 +71,7 @@ enum class RecordKind : std::uint8_t {
   kHello = 1,
   kAnswer = 2,
   kReady = 3,
-  kFarewell = 4,
+  kClose = 4,
   kRail = 5,
   kStream = 6,
   kPath = 7,
@@ -161,14 +161,14 @@ struct Ready {
   RecordHeader header;
   msg::Digest proof{};
 };
-struct Farewell {
-  static constexpr std::uint8_t kInPeace = 0xff;
+struct CloseRecord {
+  static constexpr std::uint8_t kOrderly = 0xff;
   // This TCP connection alone ends, by its sender's will: its process lives, and the queue pairs
   // stay.
   static constexpr std::uint8_t kThisPath = 0xfe;
 
   RecordHeader header;
-  std::uint8_t code = kInPeace;  // An Errc.
+  std::uint8_t code = kOrderly;  // An Errc.
   std::array<char, 119> text{};  // Why, for the other's log.
 };
 struct StreamHello {
@@ -203,7 +203,7 @@ struct RailNote {
 };
 static_assert(sizeof(RailNote) == 556);
 static_assert(sizeof(Hello) == 1256 && sizeof(Answer) == 1272 && sizeof(Ready) == 40 &&
-              sizeof(Farewell) == 128 && sizeof(StreamHello) == 24 && sizeof(PathHello) == 32);
+              sizeof(CloseRecord) == 128 && sizeof(StreamHello) == 24 && sizeof(PathHello) == 32);
 inline constexpr std::size_t kMaxRecordBytes = sizeof(Answer);
 
 Hello make_hello(const Cookie& cookie, const Nonce& nonce, const EndFacts& facts);
@@ -211,7 +211,7 @@ Answer make_answer(const msg::ClusterKey& key, const Hello& hello, const Nonce& 
                    const EndFacts& facts);
 Wait make_wait();
 Ready make_ready(const msg::ClusterKey& key, const Hello& hello, const Answer& answer);
-Farewell make_farewell(std::uint8_t code, std::string_view text);
+CloseRecord make_close_record(std::uint8_t code, std::string_view text);
 
 StreamHello make_stream_hello(const Ticket& ticket);
 PathHello make_path_hello(const Ticket& ticket, std::uint32_t heard);
@@ -221,8 +221,8 @@ bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& ans
 bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& answer,
                const Ready& ready);
 
-// Of a farewell: fit for a log line.
-std::string text_of(const Farewell& farewell);
+// Of a close record: fit for a log line.
+std::string text_of(const CloseRecord& record);
 std::string device_of(const RailFacts& facts);
 
 // What `all` has for the rail `of` the other end; null: nothing.

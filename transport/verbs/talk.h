@@ -64,13 +64,13 @@ struct Talk {
   template <class Record>
   bool send(const Record& record) {
     if constexpr (std::is_same_v<Record, RailNote>) {
-      if (!has_room()) return leave_path(), false;
+      if (!has_room()) return close_path(), false;
     }
     return send(std::as_bytes(std::span(&record, 1)));
   }
   bool send(std::span<const std::byte> bytes);
   // Ends this TCP connection, and tells the peer that it alone ends.
-  void leave_path();
+  void close_path();
   // The peer hears and tells by it, or did until the comm was closed.
   bool is_joined() const {
     return state == State::kOpen || state == State::kLeaving || state == State::kPath;
@@ -83,7 +83,7 @@ struct Talk {
     send(record);
     for (Talk* const path : paths) path->send(record);
   }
-  void take_leave(std::uint8_t code, std::string_view why) { tell(make_farewell(code, why)); }
+  void send_close(std::uint8_t code, std::string_view why) { tell(make_close_record(code, why)); }
   // One of a talk; null: it is a talk itself.
   bool is_path() const { return talk != nullptr; }
   TimePoint routes_due() const {

@@ -39,7 +39,7 @@ class ControlFixture : public testing::Test {
     control_->add_listener(kCookie, arrivals_);
   }
   ~ControlFixture() override {
-    for (const auto& end : ends_) control_->close(end, Farewell::kInPeace, "");
+    for (const auto& end : ends_) control_->close(end, CloseRecord::kOrderly, "");
     control_->remove_listener(kCookie);
     control_.reset();
     ends_.clear();

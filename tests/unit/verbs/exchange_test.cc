@@ -46,10 +46,10 @@ TEST(Exchange, RecordsComeInAnyPieces) {
     const auto taken = reader.take<Hello>();
     ASSERT_TRUE(taken);
     EXPECT_EQ(std::memcmp(&*taken, &hello, sizeof hello), 0);
-    feed(reader, make_farewell(3, "why"), at_once);
-    EXPECT_EQ(reader.kind(), RecordKind::kFarewell);
+    feed(reader, make_close_record(3, "why"), at_once);
+    EXPECT_EQ(reader.kind(), RecordKind::kClose);
     EXPECT_FALSE(reader.take<Ready>()) << "another size";
-    EXPECT_TRUE(reader.take<Farewell>());
+    EXPECT_TRUE(reader.take<CloseRecord>());
   }
 }
 
@@ -111,12 +111,12 @@ TEST(Exchange, EndsThatDoNotFitAreNamed) {
   EXPECT_NE(mismatch(ours, theirs), "");
 }
 
-TEST(Exchange, AFarewellIsFitForALogLine) {
-  Farewell farewell = make_farewell(1, std::string(500, 'x'));
-  EXPECT_EQ(text_of(farewell).size(), farewell.text.size() - 1);
-  farewell.text[0] = '\n';
-  farewell.text[1] = '\0';
-  EXPECT_EQ(text_of(farewell), "?");
+TEST(Exchange, CloseRecord_TextIsFitForALogLine) {
+  CloseRecord record = make_close_record(1, std::string(500, 'x'));
+  EXPECT_EQ(text_of(record).size(), record.text.size() - 1);
+  record.text[0] = '\n';
+  record.text[1] = '\0';
+  EXPECT_EQ(text_of(record), "?");
 }
 
 TEST(Exchange, RoceOfOneVersionIsNotJoinedToTheOther) {

@@ -44,15 +44,15 @@ TEST_F(HandPeerTest, AReceiverThatWasStoppedDoesNotTakeAPathThatWasGivenUpForADe
   HandSender sender(from_, at_);
   ASSERT_TRUE(sender.join(kCookie));
   const auto receiver = accepted();
-  ASSERT_TRUE(sender.first.say(make_farewell(Farewell::kThisPath, "")));
+  ASSERT_TRUE(sender.first.say(make_close_record(CloseRecord::kThisPath, "")));
   sender.first.end();
   await(*receiver, PeerEvent::kSilent);
   HandPath given_up = HandPath::dial(at_);
   const PathHello hello = make_path_hello(sender.ticket, 0);
-  const Farewell farewell = make_farewell(Farewell::kThisPath, "");
-  std::array<std::byte, sizeof hello + sizeof farewell> both;
+  const CloseRecord record = make_close_record(CloseRecord::kThisPath, "");
+  std::array<std::byte, sizeof hello + sizeof record> both;
   std::memcpy(both.data(), &hello, sizeof hello);
-  std::memcpy(both.data() + sizeof hello, &farewell, sizeof farewell);
+  std::memcpy(both.data() + sizeof hello, &record, sizeof record);
   ASSERT_TRUE(given_up.say(std::span<const std::byte>(both)));
   given_up.end();
   const auto next = sender.add_path();
@@ -64,7 +64,7 @@ TEST_F(HandPeerTest, TheEndOfTheLastPathWithoutAWordIsADeath) {
   HandSender sender(from_, at_);
   ASSERT_TRUE(sender.join(kCookie));
   const auto receiver = accepted();
-  ASSERT_TRUE(sender.first.say(make_farewell(Farewell::kThisPath, "")));
+  ASSERT_TRUE(sender.first.say(make_close_record(CloseRecord::kThisPath, "")));
   sender.first.end();
   await(*receiver, PeerEvent::kSilent);
   auto path = sender.add_path();
@@ -91,9 +91,9 @@ TEST_F(HandPeerTest, ASenderThatGivesUpAPathSaysSo) {
     const HandPath path = HandPath::accept(second.fd);
     if (!path.hear<PathHello>()) continue;
     // Nobody answers it.
-    const auto farewell = path.hear<Farewell>();
-    ASSERT_TRUE(farewell) << "it ends without a word";
-    EXPECT_EQ(farewell->code, Farewell::kThisPath);
+    const auto record = path.hear<CloseRecord>();
+    ASSERT_TRUE(record) << "it ends without a word";
+    EXPECT_EQ(record->code, CloseRecord::kThisPath);
     EXPECT_TRUE(path.hear().empty());
     break;
   }
@@ -110,15 +110,15 @@ TEST_F(HandPeerTest, AnEndThatCutsAPathSaysSo) {
     offer.number = offer.epoch = i;
     if (!sender.first.say(offer)) break;
   }
-  std::optional<Farewell> farewell;
+  std::optional<CloseRecord> closing;
   for (auto record = sender.first.hear(); !record.empty(); record = sender.first.hear()) {
-    EXPECT_FALSE(farewell) << "nothing comes behind it";
-    if (record.size() != sizeof(Farewell)) continue;
-    farewell.emplace();
-    std::memcpy(&*farewell, record.data(), sizeof *farewell);
+    EXPECT_FALSE(closing) << "nothing comes behind it";
+    if (record.size() != sizeof(CloseRecord)) continue;
+    closing.emplace();
+    std::memcpy(&*closing, record.data(), sizeof *closing);
   }
-  ASSERT_TRUE(farewell) << "it ends without a word";
-  EXPECT_EQ(farewell->code, Farewell::kThisPath);
+  ASSERT_TRUE(closing) << "it ends without a word";
+  EXPECT_EQ(closing->code, CloseRecord::kThisPath);
   sender.first.end();
   await(*receiver, PeerEvent::kSilent);
 }

@@ -2,8 +2,8 @@
 // Copyright the ztcp authors
 //
 // A peer of a merged device that has joined in order and then says what it likes on all its control
-// paths: notes, hellos of paths and of streams, farewells, nearly right or not at all. It may end
-// its own connection by that, and nothing else.
+// paths: notes, hellos of paths and of streams, close records, nearly right or not at all. It may
+// end its own connection by that, and nothing else.
 #include <array>
 #include <cstring>
 #include <random>
@@ -84,9 +84,9 @@ class HostilePeerTest : public ControlFixture, public testing::WithParamInterfac
           say(HandPath::dial(at_), make_stream_hello(below(2) == 0 ? ticket : Ticket{}));
           break;
         case 2:
-          say(on, make_farewell(
-                      below(3) == 0 ? static_cast<std::uint8_t>(below(256)) : Farewell::kThisPath,
-                      "\033[31mhostile\n"));
+          say(on, make_close_record(below(3) == 0 ? static_cast<std::uint8_t>(below(256))
+                                                  : CloseRecord::kThisPath,
+                                    "\033[31mhostile\n"));
           break;
         case 3:
           say(on, make_path_hello(ticket, below(5)));
@@ -124,7 +124,7 @@ TEST_P(HostilePeerTest, AsSenderEndsItsOwnConnectionAtMost) {
     std::shared_ptr<Connection> receiver;
     while (receiver == nullptr) receiver = control_->accept(*arrivals_);
     attack(sender.connection, sender.first, sender.ticket);
-    control_->close(receiver, Farewell::kInPeace, "");
+    control_->close(receiver, CloseRecord::kOrderly, "");
   }
   connect();
   look_at_others();
@@ -144,7 +144,7 @@ TEST_P(HostilePeerTest, AsReceiverEndsItsOwnConnectionAtMost) {
     HandReceiver receiver(to_);
     ASSERT_TRUE(receiver.join(first.fd, second.endpoint));
     attack(receiver.connection, receiver.first, Ticket{std::byte{1}});
-    control_->close(sender, Farewell::kInPeace, "");
+    control_->close(sender, CloseRecord::kOrderly, "");
   }
   connect();
   look_at_others();
