@@ -174,7 +174,7 @@ Status CommEnd::check_peer(bool waits_for_peer) {
   if (event != PeerEvent::kDeviceLost) {
     const auto now = std::chrono::steady_clock::now();
     if (!heard_at_) heard_at_ = now;
-    const bool may_be_on_its_way = event == PeerEvent::kClosed && connection_->is_bonded();
+    const bool may_be_on_its_way = event == PeerEvent::kClosed && connection_->needs_manager();
     if (now - *heard_at_ < (may_be_on_its_way ? kArrival : kGrace)) return {};
   }
   const char* const who = event == PeerEvent::kDeviceLost ? "our device" : "the peer";

@@ -206,11 +206,12 @@ Made<void> Connection::join(const EndFacts& peer) {
 }
 
 // Never of several rails (VerbsTransport::merge).
-bool Connection::is_bonded() const { return rail_states_.front().rail->device.is_iwarp; }
+bool Connection::needs_manager() const { return rail_states_.front().rail->device.is_iwarp; }
 
-void Connection::bond(std::shared_ptr<ConnectionManager> manager, const Nonce& nonce) {
-  rail_states_.front().queues->bond(std::move(manager), peer_facts_.on[0],
-                                    direction_ == Direction::kReceive, nonce);
+void Connection::begin_cm_connection(std::shared_ptr<ConnectionManager> manager,
+                                     const Nonce& nonce) {
+  rail_states_.front().queues->connect(std::move(manager), peer_facts_.on[0],
+                                       direction_ == Direction::kReceive, nonce);
 }
 
 void Connection::place(const RailState& rail_state) {

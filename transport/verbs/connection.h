@@ -69,9 +69,11 @@ class Connection final : public WorkQueues, public Landings {
   Made<void> join(const EndFacts& peer);
   // Whether it takes a connection manager, too, to join its queue pairs: then, once it was joined,
   // this begins so.
-  bool is_bonded() const;
-  void bond(std::shared_ptr<ConnectionManager> manager, const Nonce& nonce);
-  const Bond& bond() const { return *rail_states_.front().queues->bond(); }
+  bool needs_manager() const;
+  void begin_cm_connection(std::shared_ptr<ConnectionManager> manager, const Nonce& nonce);
+  const CmConnection& cm_connection() const {
+    return *rail_states_.front().queues->cm_connection();
+  }
   // Where all else fails before its rails of TCP are up for the first time, it waits for them until
   // then. Before it is ready.
   void await_tcp(TimePoint until);

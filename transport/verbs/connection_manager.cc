@@ -145,21 +145,22 @@ Result<std::uint16_t> ConnectionManager::listen(const Device& device) {
   return be16toh(api_.get_src_port(id));
 }
 
-std::shared_ptr<Bond> ConnectionManager::join(BondPlan plan) {
-  auto bond = std::make_shared<Bond>(std::move(plan));
+std::shared_ptr<CmConnection> ConnectionManager::join(CmConnectionPlan plan) {
+  auto connection = std::make_shared<CmConnection>(std::move(plan));
   {
     const std::lock_guard lock(mutex_);
-    bonds_.push_back(bond);
+    connections_.push_back(connection);
   }
   eventfd_write(own_wake_.get(), 1);
-  return bond;
+  return connection;
 }
 
-void ConnectionManager::leave(const std::shared_ptr<Bond>& bond, QueuePairParts parts) {
+void ConnectionManager::leave(const std::shared_ptr<CmConnection>& connection,
+                              QueuePairParts parts) {
   {
     const std::lock_guard lock(mutex_);
-    bond->parts_ = std::move(parts);
-    bond->is_left_ = true;
+    connection->parts_ = std::move(parts);
+    connection->is_left_ = true;
   }
   eventfd_write(own_wake_.get(), 1);
 }
@@ -179,7 +180,7 @@ void ConnectionManager::run() {
     eventfd_t count = 0;
     eventfd_read(own_wake_.get(), &count);
     try {
-      goes_on = look_at_bonds();
+      goes_on = take_changes();
       while (goes_on && take_event()) {
       }
     } catch (const std::bad_alloc&) {
@@ -193,48 +194,48 @@ void ConnectionManager::run() {
 }
 
 // False: it is over.
-bool ConnectionManager::look_at_bonds() {
-  std::vector<std::shared_ptr<Bond>> fresh;
-  std::vector<std::shared_ptr<Bond>> left;
+bool ConnectionManager::take_changes() {
+  std::vector<std::shared_ptr<CmConnection>> fresh;
+  std::vector<std::shared_ptr<CmConnection>> left;
   bool is_over = false;
   {
     const std::lock_guard lock(mutex_);
-    fresh.reserve(bonds_.size());
-    left.reserve(bonds_.size());
-    for (const auto& bond : bonds_) {
-      if (bond->is_left_)
-        left.push_back(bond);
-      else if (!std::exchange(bond->is_begun_, true))
-        fresh.push_back(bond);
+    fresh.reserve(connections_.size());
+    left.reserve(connections_.size());
+    for (const auto& connection : connections_) {
+      if (connection->is_left_)
+        left.push_back(connection);
+      else if (!std::exchange(connection->is_begun_, true))
+        fresh.push_back(connection);
     }
-    std::erase_if(bonds_, [](const auto& bond) { return bond->is_left_; });
-    is_over = stopping_ && bonds_.empty();
+    std::erase_if(connections_, [](const auto& connection) { return connection->is_left_; });
+    is_over = stopping_ && connections_.empty();
   }
-  for (const auto& bond : left) end(*bond);
-  for (const auto& bond : fresh) begin(*bond);
+  for (const auto& connection : left) end(*connection);
+  for (const auto& connection : fresh) begin(*connection);
   return !is_over;
 }
 
-void ConnectionManager::begin(Bond& bond) {
-  const BondPlan& plan = bond.plan_;
+void ConnectionManager::begin(CmConnection& connection) {
+  const CmConnectionPlan& plan = connection.plan_;
   if (!plan.initiates) return;  // The peer does.
   SocketAddress from = socket_address({plan.from, 0}, plan.scope);
   SocketAddress to = socket_address(plan.to, plan.scope);
-  for (CmId*& id : bond.ids_) {
-    if (api_.create_id(channel_, &id, &bond, kTcpPortSpace) != 0)
-      return fail(bond, fmt::format("rdma_create_id: {}", std::strerror(errno)));
+  for (CmId*& id : connection.ids_) {
+    if (api_.create_id(channel_, &id, &connection, kTcpPortSpace) != 0)
+      return fail(connection, fmt::format("rdma_create_id: {}", std::strerror(errno)));
     if (api_.resolve_addr(id, from.get(), to.get(), kResolveMs) != 0)
-      return fail(bond, fmt::format("rdma_resolve_addr: {}", std::strerror(errno)));
+      return fail(connection, fmt::format("rdma_resolve_addr: {}", std::strerror(errno)));
   }
 }
 
 // Queue pairs before their ids, as the library wants it; that also breaks off what is being joined.
-void ConnectionManager::end(Bond& bond) {
-  for (QueuePairHandle& pair : bond.parts_.pairs) pair.reset();
-  for (CmId* const id : bond.ids_)
+void ConnectionManager::end(CmConnection& connection) {
+  for (QueuePairHandle& pair : connection.parts_.pairs) pair.reset();
+  for (CmId* const id : connection.ids_)
     if (id != nullptr) api_.destroy_id(id);
-  bond.ids_.clear();
-  bond.parts_ = {};
+  connection.ids_.clear();
+  connection.parts_ = {};
 }
 
 bool ConnectionManager::take_event() {
@@ -256,64 +257,65 @@ bool ConnectionManager::take_event() {
 
 void ConnectionManager::on_request(CmId& id, const CmEvent& event) {
   // Whoever is expected was so before the peer heard of it.
-  look_at_bonds();
+  take_changes();
   Invitation told;
-  std::shared_ptr<Bond> bond;
+  std::shared_ptr<CmConnection> connection;
   if (event.parameters.private_data_bytes >= sizeof told) {
     std::memcpy(&told, event.parameters.private_data, sizeof told);
     const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(bonds_.begin(), bonds_.end(), [&](const auto& one) {
+    const auto found = std::find_if(connections_.begin(), connections_.end(), [&](const auto& one) {
       return !one->plan_.initiates && one->plan_.nonce == told.nonce;
     });
-    if (found != bonds_.end() && told.magic == Invitation::kMagic) bond = *found;
+    if (found != connections_.end() && told.magic == Invitation::kMagic) connection = *found;
   }
   // A stranger, or of a connection that was given up.
-  if (bond == nullptr || told.queue_pair >= bond->ids_.size() ||
-      bond->ids_[told.queue_pair] != nullptr) {
+  if (connection == nullptr || told.queue_pair >= connection->ids_.size() ||
+      connection->ids_[told.queue_pair] != nullptr) {
     api_.reject(&id, nullptr, 0);
     api_.destroy_id(&id);
     return;
   }
-  id.context = bond.get();
-  bond->ids_[told.queue_pair] = &id;
-  CmParameters parameters = parameters_for(bond->plan_.numbers[told.queue_pair]);
+  id.context = connection.get();
+  connection->ids_[told.queue_pair] = &id;
+  CmParameters parameters = parameters_for(connection->plan_.numbers[told.queue_pair]);
   if (api_.accept(&id, &parameters) != 0)
-    fail(*bond, fmt::format("rdma_accept: {}", std::strerror(errno)));
+    fail(*connection, fmt::format("rdma_accept: {}", std::strerror(errno)));
 }
 
 void ConnectionManager::on_event(CmId& id, const CmEvent& event) {
   if (event.kind == CmEventKind::kDeviceRemoval) return on_removal(id);
   if (id.context == nullptr) return;  // A listener's.
-  Bond& bond = *static_cast<Bond*>(id.context);
+  CmConnection& connection = *static_cast<CmConnection*>(id.context);
   switch (event.kind) {
     case CmEventKind::kAddressResolved:
-      if (!is_of(id, bond.plan_.hca))
-        return fail(bond, fmt::format("the way to {} does not go over {}", to_string(bond.plan_.to),
-                                      bond.plan_.hca));
+      if (!is_of(id, connection.plan_.hca))
+        return fail(connection, fmt::format("the way to {} does not go over {}",
+                                            to_string(connection.plan_.to), connection.plan_.hca));
       if (api_.resolve_route(&id, kResolveMs) != 0)
-        fail(bond, fmt::format("rdma_resolve_route: {}", std::strerror(errno)));
+        fail(connection, fmt::format("rdma_resolve_route: {}", std::strerror(errno)));
       return;
     case CmEventKind::kRouteResolved:
-      return connect(bond, id);
+      return connect(connection, id);
     case CmEventKind::kEstablished:
-      if (++bond.established_ < bond.ids_.size()) return;
-      if (bond.state() != Bond::State::kJoining) return;
-      bond.state_.store(Bond::State::kJoined, std::memory_order_release);
+      if (++connection.established_ < connection.ids_.size()) return;
+      if (connection.state() != CmConnection::State::kJoining) return;
+      connection.state_.store(CmConnection::State::kJoined, std::memory_order_release);
       return tell();
     case CmEventKind::kAddressError:
     case CmEventKind::kRouteError:
     case CmEventKind::kConnectError:
     case CmEventKind::kUnreachable:
     case CmEventKind::kRejected:
-      return fail(bond, fmt::format("{}: {}{}", api_.event_str(event.kind),
-                                    std::strerror(event.status < 0 ? -event.status : event.status),
-                                    kMayPass));
+      return fail(
+          connection,
+          fmt::format("{}: {}{}", api_.event_str(event.kind),
+                      std::strerror(event.status < 0 ? -event.status : event.status), kMayPass));
     default:
       return;  // That it ended is told by its queue pairs and by the exchange.
   }
 }
 
-// The kernel waits for its ids; those of bonds go when their connections have failed.
+// The kernel waits for its ids; those of connections go when their connections have failed.
 void ConnectionManager::on_removal(const CmId& id) {
   const std::lock_guard lock(mutex_);
   const auto listener = std::find_if(listeners_.begin(), listeners_.end(),
@@ -323,23 +325,24 @@ void ConnectionManager::on_removal(const CmId& id) {
   listeners_.erase(listener);
 }
 
-void ConnectionManager::connect(Bond& bond, CmId& id) {
-  const auto at = std::find(bond.ids_.begin(), bond.ids_.end(), &id) - bond.ids_.begin();
+void ConnectionManager::connect(CmConnection& connection, CmId& id) {
+  const auto at =
+      std::find(connection.ids_.begin(), connection.ids_.end(), &id) - connection.ids_.begin();
   const auto index = static_cast<std::uint32_t>(at);
-  const Invitation told{.queue_pair = index, .nonce = bond.plan_.nonce};
-  CmParameters parameters = parameters_for(bond.plan_.numbers[index]);
+  const Invitation told{.queue_pair = index, .nonce = connection.plan_.nonce};
+  CmParameters parameters = parameters_for(connection.plan_.numbers[index]);
   parameters.private_data = &told;
   parameters.private_data_bytes = sizeof told;
   if (api_.connect(&id, &parameters) != 0)
-    fail(bond, fmt::format("rdma_connect to {}: {}{}", to_string(bond.plan_.to),
-                           std::strerror(errno), kMayPass));
+    fail(connection, fmt::format("rdma_connect to {}: {}{}", to_string(connection.plan_.to),
+                                 std::strerror(errno), kMayPass));
 }
 
 // The first failure counts.
-void ConnectionManager::fail(Bond& bond, const std::string& why) {
-  if (bond.state() != Bond::State::kJoining) return;
-  bond.why_ = why;
-  bond.state_.store(Bond::State::kFailed, std::memory_order_release);
+void ConnectionManager::fail(CmConnection& connection, const std::string& why) {
+  if (connection.state() != CmConnection::State::kJoining) return;
+  connection.why_ = why;
+  connection.state_.store(CmConnection::State::kFailed, std::memory_order_release);
   tell();
 }
 

@@ -32,7 +32,7 @@
 
 namespace ztcp::verbs {
 
-struct BondPlan {
+struct CmConnectionPlan {
   bool initiates = false;
   std::array<std::byte, 16> nonce{};
   std::vector<std::uint32_t> numbers;  // Of queue pairs; the peer has as many.
@@ -44,11 +44,12 @@ struct BondPlan {
 };
 
 // Between the queue pairs of one connection and the peer's.
-class Bond {
+class CmConnection {
  public:
   enum class State : std::uint8_t { kJoining, kJoined, kFailed };
 
-  explicit Bond(BondPlan plan) : plan_(std::move(plan)), ids_(plan_.numbers.size()) {}
+  explicit CmConnection(CmConnectionPlan plan)
+      : plan_(std::move(plan)), ids_(plan_.numbers.size()) {}
 
   State state() const { return state_.load(std::memory_order_acquire); }
   const std::string& why() const { return why_; }  // Of one that failed.
@@ -56,7 +57,7 @@ class Bond {
  private:
   friend class ConnectionManager;
 
-  const BondPlan plan_;
+  const CmConnectionPlan plan_;
   std::vector<CmId*> ids_;  // By queue pair. The thread's, as what follows.
   std::size_t established_ = 0;
   std::string why_;
@@ -69,7 +70,7 @@ class Bond {
 
 class ConnectionManager : public std::enable_shared_from_this<ConnectionManager> {
  public:
-  // Whoever has to hear that a bond is joined or has failed is woken by `wake`, an eventfd.
+  // Whoever has to hear that a connection is joined or has failed is woken by `wake`, an eventfd.
   static Result<std::shared_ptr<ConnectionManager>> start(const CmApi& api, link::Fd wake);
   ConnectionManager(const ConnectionManager&) = delete;
   ConnectionManager& operator=(const ConnectionManager&) = delete;
@@ -77,10 +78,11 @@ class ConnectionManager : public std::enable_shared_from_this<ConnectionManager>
 
   // The port at the device's address where peers find it; bound at the first call.
   Result<std::uint16_t> listen(const Device& device);
-  std::shared_ptr<Bond> join(BondPlan plan);
-  // Nobody asks for the bond any more, and what it joined goes.
-  void leave(const std::shared_ptr<Bond>& bond, QueuePairParts parts);
-  // It ends once all bonds are left; waits for that, but not for a kernel that does not answer.
+  std::shared_ptr<CmConnection> join(CmConnectionPlan plan);
+  // Nobody asks for the connection any more, and what it joined goes.
+  void leave(const std::shared_ptr<CmConnection>& connection, QueuePairParts parts);
+  // It ends once all connections are left; waits for that, but not for a kernel that does not
+  // answer.
   void stop();
 
  private:
@@ -89,15 +91,15 @@ class ConnectionManager : public std::enable_shared_from_this<ConnectionManager>
   Result<CmId*> bind(const Device& device, std::uint16_t port);
 
   void run();
-  bool look_at_bonds();
+  bool take_changes();
   bool take_event();
-  void begin(Bond& bond);
-  void end(Bond& bond);
+  void begin(CmConnection& connection);
+  void end(CmConnection& connection);
   void on_request(CmId& id, const CmEvent& event);
   void on_event(CmId& id, const CmEvent& event);
   void on_removal(const CmId& id);
-  void connect(Bond& bond, CmId& id);
-  void fail(Bond& bond, const std::string& why);
+  void connect(CmConnection& connection, CmId& id);
+  void fail(CmConnection& connection, const std::string& why);
   void tell() const;
   void close_all();
 
@@ -108,7 +110,7 @@ class ConnectionManager : public std::enable_shared_from_this<ConnectionManager>
 
   std::mutex mutex_;
   std::map<std::pair<std::string, IpAddress>, CmId*> listeners_;  // By device and address.
-  std::vector<std::shared_ptr<Bond>> bonds_;
+  std::vector<std::shared_ptr<CmConnection>> connections_;
   bool stopping_ = false;
   bool has_ended_ = false;
   std::condition_variable ended_;

@@ -181,7 +181,7 @@ void Control::handle(const Watch& watch, std::uint32_t events, TimePoint now) {
     case Watched::kWake: {
       std::uint64_t count = 0;
       [[maybe_unused]] const auto got = read(wake_fd_.get(), &count, sizeof count);
-      return look_at_bonds();
+      return check_cm_connections();
     }
     case Watched::kListener:
       return on_listener(*static_cast<Rail*>(watch.of), now);

@@ -129,7 +129,7 @@ class Control {
   void on_ready(Talk& talk);
   void on_agreed(Talk& talk);
   void open(Talk& talk);
-  void look_at_bonds();
+  void check_cm_connections();
   void on_close_record(Talk& path);
   void on_note(Talk& path);
   void on_stream(Talk& talk);

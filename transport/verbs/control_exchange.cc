@@ -102,7 +102,7 @@ void Control::on_answer(Talk& talk) {
   on_agreed(talk);
   if (!talk.send(make_ready(settings_.cluster_key, talk.hello, talk.answer)))
     return give_up(talk, {Errc::kPeerClosed, errno, "ready"}, "");
-  if (talk.state != Talk::State::kBonding) open(talk);
+  if (talk.state != Talk::State::kAwaitManager) open(talk);
 }
 
 // A rail of TCP of a connection that is open: it is that one's from here on.
@@ -130,13 +130,13 @@ void Control::on_ready(Talk& talk) {
                   "another cluster_key: it must be equal in all hosts' ztcp.conf");
   }
   on_agreed(talk);
-  if (talk.state != Talk::State::kBonding) open(talk);
+  if (talk.state != Talk::State::kAwaitManager) open(talk);
 }
 
 void Control::on_agreed(Talk& talk) {
-  if (!talk.connection->is_bonded()) return;
-  talk.connection->bond(manager_, talk.hello.nonce);
-  talk.state = Talk::State::kBonding;
+  if (!talk.connection->needs_manager()) return;
+  talk.connection->begin_cm_connection(manager_, talk.hello.nonce);
+  talk.state = Talk::State::kAwaitManager;
 }
 
 void Control::open(Talk& talk) {
@@ -162,14 +162,14 @@ void Control::open(Talk& talk) {
   send_notes(talk);
 }
 
-void Control::look_at_bonds() {
+void Control::check_cm_connections() {
   if (manager_ == nullptr) return;
   for (const auto& talk : talks_) {
-    if (talk->state != Talk::State::kBonding) continue;
-    const Bond& bond = talk->connection->bond();
-    if (bond.state() == Bond::State::kJoined) open(*talk);
-    if (bond.state() == Bond::State::kFailed)
-      refuse(*talk, {Errc::kRefused, 0, "the connection manager"}, bond.why());
+    if (talk->state != Talk::State::kAwaitManager) continue;
+    const CmConnection& joining = talk->connection->cm_connection();
+    if (joining.state() == CmConnection::State::kJoined) open(*talk);
+    if (joining.state() == CmConnection::State::kFailed)
+      refuse(*talk, {Errc::kRefused, 0, "the connection manager"}, joining.why());
   }
 }
 

@@ -61,8 +61,8 @@ Made<void> Flusher::join_by(const std::shared_ptr<ConnectionManager>& manager, c
   RailFacts other;
   answers_->tell(other);
   other.port = *port;
-  answers_->bond(manager, {}, false, nonce);
-  reads_->bond(manager, other, true, nonce);
+  answers_->connect(manager, {}, false, nonce);
+  reads_->connect(manager, other, true, nonce);
   is_joined_ = false;
   gives_up_ = std::chrono::steady_clock::now() + within;
   return {};
@@ -77,12 +77,12 @@ Result<std::uint64_t> Flusher::begin(const std::byte* from, std::uint32_t rkey) 
 }
 
 // Whether they are joined by now; then what waits is begun.
-Result<bool> Flusher::look_at_bonds() {
-  for (const Bond* bond : {reads_->bond(), answers_->bond()})
-    if (bond->state() == Bond::State::kFailed)
-      return failed({Errc::kSystem, 0, "the connection manager"}, kAlone + bond->why());
-  for (const Bond* bond : {reads_->bond(), answers_->bond()}) {
-    if (bond->state() == Bond::State::kJoined) continue;
+Result<bool> Flusher::check_cm_connections() {
+  for (const CmConnection* connection : {reads_->cm_connection(), answers_->cm_connection()})
+    if (connection->state() == CmConnection::State::kFailed)
+      return failed({Errc::kSystem, 0, "the connection manager"}, kAlone + connection->why());
+  for (const CmConnection* connection : {reads_->cm_connection(), answers_->cm_connection()}) {
+    if (connection->state() == CmConnection::State::kJoined) continue;
     if (std::chrono::steady_clock::now() < gives_up_) return false;
     return failed({Errc::kSystem, 0, "the connection manager"},
                   std::string(kAlone) +
@@ -96,7 +96,7 @@ Result<bool> Flusher::look_at_bonds() {
 }
 
 Result<bool> Flusher::is_done(std::uint64_t id) {
-  if (!is_joined_ && !ZTCP_TRY(look_at_bonds())) [[unlikely]]
+  if (!is_joined_ && !ZTCP_TRY(check_cm_connections())) [[unlikely]]
     return false;
   std::array<ibv_wc, 8> completions;
   const int count = id < done_ ? 0 : reads_->poll(completions);

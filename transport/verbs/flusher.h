@@ -47,7 +47,7 @@ class Flusher {
   explicit Flusher(std::unique_ptr<QueuePairs> reads) : reads_(std::move(reads)) {}
   Made<void> join_by(const std::shared_ptr<ConnectionManager>& manager, const Device& device,
                      const PortAddress& address, Duration within);
-  Result<bool> look_at_bonds();
+  Result<bool> check_cm_connections();
   tl::unexpected<Error> failed(const Error& error, std::string why);
 
   std::unique_ptr<QueuePairs> answers_;  // What is read; null: `reads_` itself does.

@@ -85,7 +85,8 @@ Made<std::unique_ptr<QueuePairs>> QueuePairs::create(const Device& device,
 }
 
 QueuePairs::~QueuePairs() {
-  if (bond_ != nullptr && !in_forked_child()) manager_->leave(bond_, std::move(parts_));
+  if (cm_connection_ != nullptr && !in_forked_child())
+    manager_->leave(cm_connection_, std::move(parts_));
 }
 
 // A piece that is told of apart is two works; and a probe is one more.
@@ -266,18 +267,18 @@ Made<void> QueuePairs::join(const RailFacts& peer) {
   return {};
 }
 
-void QueuePairs::bond(std::shared_ptr<ConnectionManager> manager, const RailFacts& peer,
-                      bool initiates, const Nonce& nonce) {
-  BondPlan plan{.initiates = initiates,
-                .nonce = nonce,
-                .numbers = {},
-                .hca = device_.hca,
-                .from = device_.exchange.address,
-                .scope = device_.exchange.scope,
-                .to = {address_of(peer.gid), peer.port}};
+void QueuePairs::connect(std::shared_ptr<ConnectionManager> manager, const RailFacts& peer,
+                         bool initiates, const Nonce& nonce) {
+  CmConnectionPlan plan{.initiates = initiates,
+                        .nonce = nonce,
+                        .numbers = {},
+                        .hca = device_.hca,
+                        .from = device_.exchange.address,
+                        .scope = device_.exchange.scope,
+                        .to = {address_of(peer.gid), peer.port}};
   for (std::uint32_t i = 0; i < count_; ++i) plan.numbers.push_back(number(i));
   manager_ = std::move(manager);
-  bond_ = manager_->join(std::move(plan));
+  cm_connection_ = manager_->join(std::move(plan));
 }
 
 void QueuePairs::abort() {

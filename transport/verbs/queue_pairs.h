@@ -69,10 +69,11 @@ class QueuePairs final : public WorkQueues {
   void tell(RailFacts& facts) const;
   // To RTR, then RTS; of as many queue pairs as the peer has, too.
   Made<void> join(const RailFacts& peer);
-  // Those of iWARP are not joined by then: it begins so, and has come about when bond() says.
-  void bond(std::shared_ptr<ConnectionManager> manager, const RailFacts& peer, bool initiates,
-            const Nonce& nonce);
-  const Bond* bond() const { return bond_.get(); }
+  // Those of iWARP are not joined by then: it begins so, and has come about when cm_connection()
+  // says.
+  void connect(std::shared_ptr<ConnectionManager> manager, const RailFacts& peer, bool initiates,
+               const Nonce& nonce);
+  const CmConnection* cm_connection() const { return cm_connection_.get(); }
   // What joins them; null: nothing has to.
   const std::shared_ptr<ConnectionManager>& manager() const { return manager_; }
   // All work ends with an error, and memory is left alone.
@@ -140,7 +141,7 @@ class QueuePairs final : public WorkQueues {
   QueuePairParts parts_;
   // What joins them, where they can't be joined by what the ends tell each other.
   std::shared_ptr<ConnectionManager> manager_;
-  std::shared_ptr<Bond> bond_;
+  std::shared_ptr<CmConnection> cm_connection_;
   std::uint32_t count_ = 0;
   std::uint32_t receives_out_ = 0;
   std::array<std::uint32_t, kMaxQueuePairs> posted_{};  // Receives with memory, by queue pair.

@@ -40,10 +40,10 @@ struct Talk {
     kAwaitHello,
     kQueued,  // The hello was heard; its queue pairs are made when those before it are.
     kAwaitReady,
-    kBonding,    // All is agreed upon, and a connection manager joins the queue pairs.
-    kOpen,       // The connection is ready, and its comm lives.
-    kLeaving,    // The comm is closed; the peer may still want our acknowledgements.
-    kAwaitPath,  // Of a path: it is dialled, and what the peer says to the ticket is awaited.
+    kAwaitManager,  // All is agreed upon, and a connection manager joins the queue pairs.
+    kOpen,          // The connection is ready, and its comm lives.
+    kLeaving,       // The comm is closed; the peer may still want our acknowledgements.
+    kAwaitPath,     // Of a path: it is dialled, and what the peer says to the ticket is awaited.
     kPath,
     kGone,
   };
