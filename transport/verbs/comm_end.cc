@@ -62,8 +62,8 @@ Error CommEnd::fail(const Error& error, const std::string& detail, const Rail& r
 }
 
 void CommEnd::tell() noexcept {
-  if (std::exchange(is_untold_, false)) control_->tell(connection_, error_->code, untold_);
-  control_->send_notes(connection_);
+  if (std::exchange(is_untold_, false)) control_thread_->tell(connection_, error_->code, untold_);
+  control_thread_->send_notes(connection_);
 }
 
 // Without memory for words the next call finds it broken still.
@@ -194,7 +194,7 @@ Result<MemoryKey*> CommEnd::register_memory(const Region& region) {
                          [](const auto& rail) { return rail->is_dead(); });
   };
   auto key = rails.registrations.add(region);
-  if (dead() != 0) control_->look_for_dead(rails);
+  if (dead() != 0) control_thread_->look_for_dead(rails);
   return key;
 }
 
@@ -214,12 +214,12 @@ void CommEnd::close() {
   }
   // A peer that was not told of the failure must not take what it sent for received.
   if (error_)
-    control_->close(connection_, static_cast<std::uint8_t>(error_->code), untold_);
+    control_thread_->close(connection_, static_cast<std::uint8_t>(error_->code), untold_);
   else if (was_idle)
-    control_->close(connection_, CloseRecord::kOrderly, "");
+    control_thread_->close(connection_, CloseRecord::kOrderly, "");
   else
-    control_->close(connection_, static_cast<std::uint8_t>(Errc::kPeerClosed),
-                    "it closed the connection with messages under way");
+    control_thread_->close(connection_, static_cast<std::uint8_t>(Errc::kPeerClosed),
+                           "it closed the connection with messages under way");
   const bool is_sender = connection_->direction() == Direction::kSend;
   if (const auto line =
           connection_->rails().carried.closed(carried, is_sender, CarriedLog::Clock::now()))

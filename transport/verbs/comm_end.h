@@ -15,21 +15,21 @@
 
 #include "transport/transport.h"
 #include "transport/verbs/connection.h"
-#include "transport/verbs/control.h"
+#include "transport/verbs/control_thread.h"
 
 namespace ztcp::verbs {
 
 class CommEnd {
  public:
-  CommEnd(std::shared_ptr<Control> control, std::shared_ptr<Connection> connection)
-      : control_(std::move(control)), connection_(std::move(connection)) {
+  CommEnd(std::shared_ptr<ControlThread> control_thread, std::shared_ptr<Connection> connection)
+      : control_thread_(std::move(control_thread)), connection_(std::move(connection)) {
     connection_->rails().carried.opened();
   }
   CommEnd(const CommEnd&) = delete;
   CommEnd& operator=(const CommEnd&) = delete;
 
   Connection& connection() const { return *connection_; }
-  Duration connect_timeout() const { return control_->connect_timeout(); }
+  Duration connect_timeout() const { return control_thread_->connect_timeout(); }
   // Who uses the connection: what is to be told to the peer is told at its end, once nothing of the
   // connection is locked any more. That takes no memory.
   class Turn {
@@ -86,7 +86,7 @@ class CommEnd {
   void tell() noexcept;
   void lose_broken() noexcept;
 
-  const std::shared_ptr<Control> control_;
+  const std::shared_ptr<ControlThread> control_thread_;
   const std::shared_ptr<Connection> connection_;
   std::optional<Error> error_;
   bool is_untold_ = false;  // To the peer.

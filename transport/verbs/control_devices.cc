@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "transport/core/log.h"
-#include "transport/verbs/control.h"
+#include "transport/verbs/control_thread.h"
 
 namespace ztcp::verbs {
 namespace {
@@ -29,7 +29,7 @@ FailedPart part_of(const ibv_async_event& event) {
 
 }  // namespace
 
-void Control::on_device(OpenDevice& device) {
+void ControlThread::on_device(OpenDevice& device) {
   ibv_async_event event{};
   for (errno = 0; device.api->get_async_event(device.context.get(), &event) == 0; errno = 0) {
     const FailedPart part = part_of(event);
@@ -43,7 +43,7 @@ void Control::on_device(OpenDevice& device) {
 }
 
 // EIO of one that was taken out of the machine. The kernel would go on telling of its descriptor.
-void Control::on_device_gone(OpenDevice& device, int sys_errno) {
+void ControlThread::on_device_gone(OpenDevice& device, int sys_errno) {
   unwatch(device.context->async_fd);
   log::warn(
       "{}: is gone ({}), and all connections over it fail; was it taken out, or its driver "
@@ -52,7 +52,8 @@ void Control::on_device_gone(OpenDevice& device, int sys_errno) {
   lose_device(device, {}, fmt::format("{} is gone", device.name));
 }
 
-void Control::on_event(OpenDevice& device, const ibv_async_event& event, const FailedPart& part) {
+void ControlThread::on_event(OpenDevice& device, const ibv_async_event& event,
+                             const FailedPart& part) {
   const char* const words = device.api->event_type_str(event.event_type);
   const std::string told = fmt::format("{} tells of a {}", device.name, words);
   switch (event.event_type) {
@@ -85,7 +86,7 @@ void Control::on_event(OpenDevice& device, const ibv_async_event& event, const F
   }
 }
 
-void Control::on_port(Rail& rail, const ibv_async_event& event, const char* words) {
+void ControlThread::on_port(Rail& rail, const ibv_async_event& event, const char* words) {
   const Device& device = rail.device;
   if (event.event_type == IBV_EVENT_PKEY_CHANGE)
     return log::warn(
@@ -96,9 +97,9 @@ void Control::on_port(Rail& rail, const ibv_async_event& event, const char* word
   if (event.event_type != IBV_EVENT_PORT_ERR && event.event_type != IBV_EVENT_PORT_ACTIVE) return;
   const bool is_down = event.event_type == IBV_EVENT_PORT_ERR;
   rail.is_port_down.store(is_down, std::memory_order_relaxed);
-  for (const auto& talk : talks_)
-    if (talk->connection)
-      with_connection(*talk, [&](Connection& connection) {
+  for (const auto& control : controls_)
+    if (control->connection)
+      with_connection(*control, [&](Connection& connection) {
         is_down ? connection.lose(rail, "its port is down") : connection.hurry(rail, clock_now());
         return Status();
       });
@@ -112,7 +113,7 @@ void Control::on_port(Rail& rail, const ibv_async_event& event, const char* word
 }
 
 // Queue pairs that there are keep the address that they were joined with.
-void Control::look_at_address(Rail& rail, const char* words) {
+void ControlThread::look_at_address(Rail& rail, const char* words) {
   const Device& device = rail.device;
   if (device.is_iwarp) return;
   const PortAddress was = rail.address();
@@ -135,7 +136,7 @@ void Control::look_at_address(Rail& rail, const char* words) {
               device.place(), now->gid.index);
 }
 
-void Control::look_for_dead(const RailSet& rails) {
+void ControlThread::look_for_dead(const RailSet& rails) {
   const std::lock_guard lock(mutex_);
   for (const auto& rail : rails.rails)
     if (rail->is_dead())
@@ -144,18 +145,19 @@ void Control::look_for_dead(const RailSet& rails) {
   wake();  // There may be a deadline now.
 }
 
-void Control::lose_device(OpenDevice& device, const FailedPart& part, const std::string& why) {
+void ControlThread::lose_device(OpenDevice& device, const FailedPart& part,
+                                const std::string& why) {
   if (part.at == nullptr) device.is_dead = true;
   const Errc code = part.at == nullptr ? Errc::kNoDevice : Errc::kSystem;
-  for (const auto& talk : talks_) {
+  for (const auto& control : controls_) {
     // One that was refused just now may have no queue pairs.
-    if (!talk->connection || talk->state == Talk::State::kGone) continue;
+    if (!control->connection || control->state == ControlConnection::State::kGone) continue;
     bool is_lost = false;
-    with_connection(*talk, [&](Connection& connection) {
+    with_connection(*control, [&](Connection& connection) {
       is_lost = !connection.lose(device, part, why);
       return Status();
     });
-    if (is_lost) talk->connection->hear(PeerEvent::kDeviceLost, code, why);
+    if (is_lost) control->connection->hear(PeerEvent::kDeviceLost, code, why);
   }
 }
 

@@ -10,91 +10,96 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "transport/verbs/control.h"
+#include "transport/verbs/control_thread.h"
 
 namespace ztcp::verbs {
 
-void Control::on_dialled(Talk& talk) {
+void ControlThread::on_dialled(ControlConnection& control) {
   int error = 0;
   socklen_t size = sizeof error;
-  getsockopt(talk.fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  getsockopt(control.fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
   if (error != 0) {
-    const Error failed = sockets::connect_error(talk.fd, error);
-    if (dials_again(talk, failed)) return;
-    return give_up(talk, failed, std::strerror(error));
+    const Error failed = sockets::connect_error(control.fd, error);
+    if (dials_again(control, failed)) return;
+    return give_up(control, failed, std::strerror(error));
   }
-  talk.dial_due = kNever;
+  control.dial_due = kNever;
   epoll_event event{};
   event.events = EPOLLIN | EPOLLRDHUP;
-  event.data.fd = talk.fd.get();
-  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, talk.fd.get(), &event);
-  sockets::limit_silence(talk.fd, settings_.times);
-  if (talk.is_path()) return greet_path(talk);
-  talk.hello = make_hello(talk.cookie, fresh_nonce(), talk.connection->facts());
-  talk.state = Talk::State::kAwaitAnswer;
-  if (talk.send(talk.hello)) return;
+  event.data.fd = control.fd.get();
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, control.fd.get(), &event);
+  sockets::limit_silence(control.fd, settings_.times);
+  if (control.is_path()) return greet_path(control);
+  control.hello = make_hello(control.cookie, fresh_nonce(), control.connection->facts());
+  control.state = ControlConnection::State::kAwaitAnswer;
+  if (control.send(control.hello)) return;
   const Error failed{Errc::kPeerClosed, errno, "hello"};
-  if (!dials_again(talk, failed)) give_up(talk, failed, "");
+  if (!dials_again(control, failed)) give_up(control, failed, "");
 }
 
 // Its process lives, else the connection would be refused: the listener had no place, or lost it to
 // a newer one before the hello came.
-bool Control::dials_again(Talk& talk, const Error& error) {
-  const bool is_unanswered =
-      talk.state == Talk::State::kDialling || talk.state == Talk::State::kAwaitAnswer;
-  if (talk.is_path() || !is_unanswered) return false;
+bool ControlThread::dials_again(ControlConnection& control, const Error& error) {
+  const bool is_unanswered = control.state == ControlConnection::State::kDialling ||
+                             control.state == ControlConnection::State::kAwaitAnswer;
+  if (control.is_path() || !is_unanswered) return false;
   // Where no rail leads to the peer it ends at its deadline.
   const bool is_of_rail = error.code == Errc::kNoRoute || error.code == Errc::kTimedOut;
-  if (error.code != Errc::kPeerClosed && !(is_of_rail && rails_to(talk).size() > 1)) return false;
-  forget(talk);
-  talk.reader = {};
-  talk.last_failure = error.sys_errno == 0 ? "it closed the connection before its answer"
-                                           : std::strerror(error.sys_errno);
-  talk.state = Talk::State::kPausing;
-  talk.dial_due = clock_now() + talk.dial_pause;
-  talk.dial_pause = std::min(2 * talk.dial_pause, Talk::kLongestDialPause);
+  if (error.code != Errc::kPeerClosed && !(is_of_rail && rails_to(control).size() > 1))
+    return false;
+  forget(control);
+  control.reader = {};
+  control.last_failure = error.sys_errno == 0 ? "it closed the connection before its answer"
+                                              : std::strerror(error.sys_errno);
+  control.state = ControlConnection::State::kPausing;
+  control.dial_due = clock_now() + control.dial_pause;
+  control.dial_pause = std::min(2 * control.dial_pause, ControlConnection::kLongestDialPause);
   return true;
 }
 
-void Control::dial_again(Talk& talk, TimePoint now) {
-  talk.dial_due = kNever;
-  if (talk.state == Talk::State::kDialling) {
-    forget(talk);
-    talk.last_failure = "no answer over " + talk.over->device.place();
-  } else if (talk.state != Talk::State::kPausing) {
+void ControlThread::dial_again(ControlConnection& control, TimePoint now) {
+  control.dial_due = kNever;
+  if (control.state == ControlConnection::State::kDialling) {
+    forget(control);
+    control.last_failure = "no answer over " + control.over->device.place();
+  } else if (control.state != ControlConnection::State::kPausing) {
     return;
   }
-  ++talk.dials;
-  if (const Status dialled = dial_once(talk, now); !dialled && !dials_again(talk, dialled.error()))
-    give_up(talk, dialled.error(), std::strerror(dialled.error().sys_errno));
+  ++control.dials;
+  if (const Status dialled = dial_once(control, now);
+      !dialled && !dials_again(control, dialled.error()))
+    give_up(control, dialled.error(), std::strerror(dialled.error().sys_errno));
 }
 
-std::vector<Rail*> Control::rails_to(const Talk& talk) {
-  return talk.connection->rails().exchange_rails(talk.remote.address.is_v4());
+std::vector<Rail*> ControlThread::rails_to(const ControlConnection& control) {
+  return control.connection->rails().exchange_rails(control.remote.address.is_v4());
 }
 
 // Of several rails one after the other is tried.
-Status Control::dial_once(Talk& talk, TimePoint now) {
-  talk.state = Talk::State::kDialling;
-  const std::vector<Rail*> rails = rails_to(talk);
+Status ControlThread::dial_once(ControlConnection& control, TimePoint now) {
+  control.state = ControlConnection::State::kDialling;
+  const std::vector<Rail*> rails = rails_to(control);
   if (rails.empty()) return fail(Errc::kNoRoute, "connect to another family", EAFNOSUPPORT);
-  talk.over = rails[talk.dials % rails.size()];
-  if (rails.size() > 1) talk.dial_due = now + settings_.connect_timeout / (2 * rails.size());
-  talk.fd = ZTCP_TRY(sockets::dial(talk.over->device.exchange, settings_.times, talk.remote));
-  if (watch(talk.fd.get(), EPOLLOUT | EPOLLIN | EPOLLRDHUP, {Watched::kTalk, &talk})) return {};
+  control.over = rails[control.dials % rails.size()];
+  if (rails.size() > 1) control.dial_due = now + settings_.connect_timeout / (2 * rails.size());
+  control.fd =
+      ZTCP_TRY(sockets::dial(control.over->device.exchange, settings_.times, control.remote));
+  if (watch(control.fd.get(), EPOLLOUT | EPOLLIN | EPOLLRDHUP, {Watched::kControl, &control}))
+    return {};
   const Status outcome = fail_errno("epoll_ctl");
-  talk.fd = link::Fd();
+  control.fd = link::Fd();
   return outcome;
 }
 
-void Control::on_wait(Talk& talk) {
-  if (const Result<Wait> wait = talk.reader.take<Wait>(); !wait)
-    return give_up(talk, wait.error(), "");
+void ControlThread::on_wait(ControlConnection& control) {
+  if (const Result<Wait> wait = control.reader.take<Wait>(); !wait)
+    return give_up(control, wait.error(), "");
   // The answering peer is not authenticated yet, so the wait is bounded.
   constexpr int kMostWaits = 30;
   const TimePoint now = clock_now();
-  if (talk.waits_until == kNever) talk.waits_until = now + kMostWaits * settings_.connect_timeout;
-  talk.deadline = std::min(now + settings_.connect_timeout, talk.waits_until);
+  if (control.waits_until == kNever)
+    control.waits_until = now + kMostWaits * settings_.connect_timeout;
+  control.deadline = std::min(now + settings_.connect_timeout, control.waits_until);
 }
 
 }  // namespace ztcp::verbs

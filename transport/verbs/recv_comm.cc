@@ -11,9 +11,9 @@
 
 namespace ztcp::verbs {
 
-QueuePairRecv::QueuePairRecv(std::shared_ptr<Control> control,
+QueuePairRecv::QueuePairRecv(std::shared_ptr<ControlThread> control_thread,
                              const std::shared_ptr<Connection>& connection)
-    : end_(std::move(control), connection), flushers_(connection->rail_states().size()) {
+    : end_(std::move(control_thread), connection), flushers_(connection->rail_states().size()) {
   for (std::uint16_t i = 0; i < kPosts; ++i) {
     requests_[i].comm = this;
     requests_[i].number = i;
@@ -21,9 +21,9 @@ QueuePairRecv::QueuePairRecv(std::shared_ptr<Control> control,
   }
 }
 
-Result<RecvCommPtr> QueuePairRecv::open(std::shared_ptr<Control> control,
+Result<RecvCommPtr> QueuePairRecv::open(std::shared_ptr<ControlThread> control_thread,
                                         const std::shared_ptr<Connection>& connection) {
-  return RecvCommPtr(new QueuePairRecv(std::move(control), connection));
+  return RecvCommPtr(new QueuePairRecv(std::move(control_thread), connection));
 }
 
 // Flushes are prepared here, where it may take a while and NCCL hears what is missing: the first

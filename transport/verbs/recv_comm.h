@@ -21,7 +21,7 @@ namespace ztcp::verbs {
 class QueuePairRecv final : public RecvComm {
  public:
   // Of a connection that is ready.
-  static Result<RecvCommPtr> open(std::shared_ptr<Control> control,
+  static Result<RecvCommPtr> open(std::shared_ptr<ControlThread> control_thread,
                                   const std::shared_ptr<Connection>& connection);
 
   Result<Request*> post_recv(std::span<const RecvBuffer> buffers) override;
@@ -54,7 +54,8 @@ class QueuePairRecv final : public RecvComm {
     std::array<std::uint64_t, kMaxRails> ids{};  // By rail.
   };
 
-  QueuePairRecv(std::shared_ptr<Control> control, const std::shared_ptr<Connection>& connection);
+  QueuePairRecv(std::shared_ptr<ControlThread> control_thread,
+                const std::shared_ptr<Connection>& connection);
   Result<bool> test(Received& received, std::span<std::size_t> sizes_bytes);
   Result<bool> test(Flushed& flushed);
   Status progress();

@@ -6,9 +6,9 @@
 
 namespace ztcp::verbs {
 
-QueuePairSend::QueuePairSend(std::shared_ptr<Control> control,
+QueuePairSend::QueuePairSend(std::shared_ptr<ControlThread> control_thread,
                              std::shared_ptr<Connection> connection)
-    : end_(std::move(control), std::move(connection)) {
+    : end_(std::move(control_thread), std::move(connection)) {
   for (std::uint16_t i = 0; i < SendSession::kMessages; ++i) {
     requests_[i].comm = this;
     requests_[i].number = i;

@@ -16,7 +16,8 @@ namespace ztcp::verbs {
 
 class QueuePairSend final : public SendComm {
  public:
-  QueuePairSend(std::shared_ptr<Control> control, std::shared_ptr<Connection> connection);
+  QueuePairSend(std::shared_ptr<ControlThread> control_thread,
+                std::shared_ptr<Connection> connection);
 
   Result<bool> is_ready() override;
   Result<Request*> post_send(std::span<const std::byte> bytes, int tag, MemoryKey* key) override;

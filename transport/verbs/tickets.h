@@ -13,14 +13,14 @@
 
 namespace ztcp::verbs {
 
-struct Talk;
+struct ControlConnection;
 
 class Tickets {
  public:
-  // In the place of the one that the talk had for the rail. Without memory it is nobody's: who says
-  // it is turned away, and offers the rail again.
-  void give(const Ticket& ticket, Talk& talk, std::size_t rail) noexcept {
-    const Holder holder{&talk, rail};
+  // In the place of the one that the control connection had for the rail. Without memory it is
+  // nobody's: who says it is turned away, and offers the rail again.
+  void give(const Ticket& ticket, ControlConnection& control, std::size_t rail) noexcept {
+    const Holder holder{&control, rail};
     std::erase_if(holders_, [&](const auto& one) { return one.second == holder; });
     try {
       holders_.emplace(ticket, holder);
@@ -28,21 +28,21 @@ class Tickets {
     }
   }
   // Whose it is, which it is but once; null: a stranger's.
-  Talk* take(const Ticket& ticket) {
+  ControlConnection* take(const Ticket& ticket) {
     const auto found = holders_.find(ticket);
     if (found == holders_.end()) return nullptr;
-    Talk* const out = found->second.talk;
+    ControlConnection* const out = found->second.control;
     holders_.erase(found);
     return out;
   }
-  // The talk is over.
-  void forget(const Talk& talk) {
-    std::erase_if(holders_, [&](const auto& one) { return one.second.talk == &talk; });
+  // The control connection is over.
+  void forget(const ControlConnection& control) {
+    std::erase_if(holders_, [&](const auto& one) { return one.second.control == &control; });
   }
 
  private:
   struct Holder {
-    Talk* talk = nullptr;
+    ControlConnection* control = nullptr;
     std::size_t rail = 0;
     friend bool operator==(const Holder&, const Holder&) = default;
   };

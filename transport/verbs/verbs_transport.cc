@@ -15,7 +15,7 @@
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
 #include "transport/sockets/advice.h"
-#include "transport/verbs/control.h"
+#include "transport/verbs/control_thread.h"
 #include "transport/verbs/device_list.h"
 #include "transport/verbs/recv_comm.h"
 #include "transport/verbs/send_comm.h"
@@ -73,25 +73,25 @@ std::shared_ptr<RailSet> set_of(const std::string& name, Rails rails) {
 
 class QueuePairListener final : public Listener {
  public:
-  QueuePairListener(std::shared_ptr<Control> control, std::shared_ptr<Arrivals> arrivals,
-                    const ListenAddress& address)
-      : control_(std::move(control)),
+  QueuePairListener(std::shared_ptr<ControlThread> control_thread,
+                    std::shared_ptr<Arrivals> arrivals, const ListenAddress& address)
+      : control_thread_(std::move(control_thread)),
         arrivals_(std::move(arrivals)),
         cookie_(address.cookie),
         handle_{TransportKind::kVerbs, to_bytes(address)} {
-    control_->add_listener(cookie_, arrivals_);
+    control_thread_->add_listener(cookie_, arrivals_);
   }
-  ~QueuePairListener() override { control_->remove_listener(cookie_); }
+  ~QueuePairListener() override { control_thread_->remove_listener(cookie_); }
 
   const PeerHandle& handle() const override { return handle_; }
   Result<RecvCommPtr> accept() override {
-    const auto connection = control_->accept(*arrivals_);
+    const auto connection = control_thread_->accept(*arrivals_);
     if (connection == nullptr) return nullptr;
-    return QueuePairRecv::open(control_, connection);
+    return QueuePairRecv::open(control_thread_, connection);
   }
 
  private:
-  const std::shared_ptr<Control> control_;
+  const std::shared_ptr<ControlThread> control_thread_;
   const std::shared_ptr<Arrivals> arrivals_;
   const Cookie cookie_;
   const PeerHandle handle_;
@@ -104,7 +104,7 @@ class VerbsTransport final : public Transport {
       : config_path_(fabric.path),
         max_comms_(
             static_cast<int>(config::connections_of_nic(fabric.tcp, config::NicDriver::kVerbs))),
-        control_(std::make_shared<Control>(settings)) {
+        control_thread_(std::make_shared<ControlThread>(settings)) {
     for (Rails& rails : groups_of(std::move(found), settings.times)) {
       const Device& first = rails.front()->device;
       sets_.push_back(set_of(first.merge.empty() ? first.name : first.merge, std::move(rails)));
@@ -139,7 +139,7 @@ class VerbsTransport final : public Transport {
                                     const CommOptions& options) override;
   void drain() override {
     if (in_forked_child()) return;
-    control_->drain();
+    control_thread_->drain();
     // The process ends: a thread of NCCL's may have the lock for good.
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock) return;
@@ -153,7 +153,7 @@ class VerbsTransport final : public Transport {
 
   const std::string config_path_;
   const int max_comms_;
-  const std::shared_ptr<Control> control_;
+  const std::shared_ptr<ControlThread> control_thread_;
   std::vector<DeviceProperties> devices_;
   mutable std::mutex mutex_;  // Guards what follows, which grows.
   std::vector<std::shared_ptr<RailSet>> sets_;
@@ -210,7 +210,7 @@ Result<Transport::Merged> VerbsTransport::merge(std::span<const int> devices) {
 Result<std::unique_ptr<Listener>> VerbsTransport::listen(int device, const CommOptions& options) {
   auto found = ZTCP_TRY(set(device));
   const Device& on = found->first().device;
-  const Result<Endpoint> endpoint = control_->listen(*found);
+  const Result<Endpoint> endpoint = control_thread_->listen(*found);
   if (!endpoint) {
     const Error& error = endpoint.error();
     log::warn("{}: can't listen on {} ({}): {}: {}{}", on.name, to_string(on.exchange.address),
@@ -225,7 +225,7 @@ Result<std::unique_ptr<Listener>> VerbsTransport::listen(int device, const CommO
   auto arrivals = std::make_shared<Arrivals>();
   arrivals->traffic_class = options.traffic_class;
   arrivals->rails = std::move(found);
-  return std::make_unique<QueuePairListener>(control_, std::move(arrivals), address);
+  return std::make_unique<QueuePairListener>(control_thread_, std::move(arrivals), address);
 }
 
 Result<SendCommPtr> VerbsTransport::begin_connect(int device, const PeerHandle& peer,
@@ -246,13 +246,13 @@ Result<SendCommPtr> VerbsTransport::begin_connect(int device, const PeerHandle& 
     log::warn("{}: no queue pair for {}: {}", own.name, to_string(to.endpoint), made.error().text);
     return tl::unexpected(made.error().error);
   }
-  if (const Status dialled = control_->dial(connection, to.endpoint, to.cookie); !dialled) {
+  if (const Status dialled = control_thread_->dial(connection, to.endpoint, to.cookie); !dialled) {
     const Error& error = dialled.error();
     log::warn("{}: no connection to {}: {}: {}", own.name, to_string(to.endpoint), error.where,
               error.sys_errno != 0 ? std::strerror(error.sys_errno) : describe(error.code));
     return tl::unexpected(error);
   }
-  return SendCommPtr(new QueuePairSend(control_, std::move(connection)));
+  return SendCommPtr(new QueuePairSend(control_thread_, std::move(connection)));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/unit/verbs/connections.h"
-#include "transport/verbs/control.h"
+#include "transport/verbs/control_thread.h"
 
 namespace ztcp::verbs {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "tests/support/log_capture.h"
 #include "tests/unit/verbs/fake_host.h"
-#include "transport/verbs/control.h"
+#include "transport/verbs/control_thread.h"
 
 namespace ztcp::verbs {
 
@@ -25,7 +25,7 @@ class ControlFixture : public testing::Test {
   static constexpr Cookie kCookie{std::byte{7}};
 
   explicit ControlFixture(const ControlSettings& settings = {})
-      : host_(1), control_(std::in_place, settings) {
+      : host_(1), control_thread_(std::in_place, settings) {
     host_.fabric.nics = {nic_on("fake0"), nic_on("fake1"), merged(tcp_nic("eth-a"), "both"),
                          merged(tcp_nic("eth-b"), "both")};
     std::vector<std::shared_ptr<Rail>> all;
@@ -33,15 +33,15 @@ class ControlFixture : public testing::Test {
     from_ = std::make_shared<RailSet>("both", Rails{all[0], all[2]});
     to_ = std::make_shared<RailSet>("both", Rails{all[1], all[3]});
     arrivals_->rails = to_;
-    const auto at = control_->listen(*to_);
+    const auto at = control_thread_->listen(*to_);
     EXPECT_TRUE(at);
     if (at) at_ = *at;
-    control_->add_listener(kCookie, arrivals_);
+    control_thread_->add_listener(kCookie, arrivals_);
   }
   ~ControlFixture() override {
-    for (const auto& end : ends_) control_->close(end, CloseRecord::kOrderly, "");
-    control_->remove_listener(kCookie);
-    control_.reset();
+    for (const auto& end : ends_) control_thread_->close(end, CloseRecord::kOrderly, "");
+    control_thread_->remove_listener(kCookie);
+    control_thread_.reset();
     ends_.clear();
     from_.reset();
     to_.reset();
@@ -55,11 +55,11 @@ class ControlFixture : public testing::Test {
   void connect() {
     auto sender = std::make_shared<Connection>(from_, Direction::kSend, at_);
     ASSERT_TRUE(sender->prepare(-1));
-    ASSERT_TRUE(control_->dial(sender, at_, kCookie));
+    ASSERT_TRUE(control_thread_->dial(sender, at_, kCookie));
     std::shared_ptr<Connection> receiver;
     while (receiver == nullptr) {
       std::this_thread::yield();
-      receiver = control_->accept(*arrivals_);
+      receiver = control_thread_->accept(*arrivals_);
     }
     for (const auto& end : {sender, receiver}) {
       ends_.push_back(end);
@@ -75,7 +75,7 @@ class ControlFixture : public testing::Test {
 
   test::LogCapture log_;
   FakeHost host_;
-  std::optional<Control> control_;
+  std::optional<ControlThread> control_thread_;
   std::shared_ptr<RailSet> from_;
   std::shared_ptr<RailSet> to_;
   std::shared_ptr<Arrivals> arrivals_ = std::make_shared<Arrivals>();

@@ -28,7 +28,7 @@ class HandPeerTest : public ControlFixture {
     std::shared_ptr<Connection> out;
     while (out == nullptr) {
       std::this_thread::yield();
-      out = control_->accept(*arrivals_);
+      out = control_thread_->accept(*arrivals_);
     }
     ends_.push_back(out);
     return out;
@@ -82,7 +82,7 @@ TEST_F(HandPeerTest, ASenderThatGivesUpAPathSaysSo) {
   const sockets::Listening second = *sockets::open_listener(device);
   auto sender = std::make_shared<Connection>(from_, Direction::kSend, first.endpoint);
   ASSERT_TRUE(sender->prepare(-1));
-  ASSERT_TRUE(control_->dial(sender, first.endpoint, kCookie));
+  ASSERT_TRUE(control_thread_->dial(sender, first.endpoint, kCookie));
   ends_.push_back(sender);
   HandReceiver receiver(to_);
   ASSERT_TRUE(receiver.join(first.fd, second.endpoint));

@@ -122,9 +122,9 @@ TEST_P(HostilePeerTest, AsSenderEndsItsOwnConnectionAtMost) {
     HandSender sender(from_, at_);
     ASSERT_TRUE(sender.join(kCookie));
     std::shared_ptr<Connection> receiver;
-    while (receiver == nullptr) receiver = control_->accept(*arrivals_);
+    while (receiver == nullptr) receiver = control_thread_->accept(*arrivals_);
     attack(sender.connection, sender.first, sender.ticket);
-    control_->close(receiver, CloseRecord::kOrderly, "");
+    control_thread_->close(receiver, CloseRecord::kOrderly, "");
   }
   connect();
   look_at_others();
@@ -140,11 +140,11 @@ TEST_P(HostilePeerTest, AsReceiverEndsItsOwnConnectionAtMost) {
   for (int i = 0; i < 4; ++i) {
     auto sender = std::make_shared<Connection>(from_, Direction::kSend, first.endpoint);
     ASSERT_TRUE(sender->prepare(-1));
-    ASSERT_TRUE(control_->dial(sender, first.endpoint, kCookie));
+    ASSERT_TRUE(control_thread_->dial(sender, first.endpoint, kCookie));
     HandReceiver receiver(to_);
     ASSERT_TRUE(receiver.join(first.fd, second.endpoint));
     attack(receiver.connection, receiver.first, Ticket{std::byte{1}});
-    control_->close(sender, CloseRecord::kOrderly, "");
+    control_thread_->close(sender, CloseRecord::kOrderly, "");
   }
   connect();
   look_at_others();
@@ -155,7 +155,7 @@ TEST_P(HostilePeerTest, ThatHearsNothingIsNotRememberedWithoutBound) {
   HandSender sender(from_, at_);
   ASSERT_TRUE(sender.join(kCookie));
   std::shared_ptr<Connection> receiver;
-  while (receiver == nullptr) receiver = control_->accept(*arrivals_);
+  while (receiver == nullptr) receiver = control_thread_->accept(*arrivals_);
   ends_.push_back(receiver);
   RailNote offer = make_note(RailNote::Step::kOffer, 1, 1);
   for (std::uint32_t i = 1; i <= 3000; ++i) {

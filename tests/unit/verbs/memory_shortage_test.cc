@@ -20,7 +20,7 @@ TEST_F(VerbsMemoryShortage, ThePeerIsToldOfAFailedRailAllTheSame) {
     ASSERT_TRUE(sender.lose(0, "its port is down"));
   }
   test::FailingAllocation failing(1);
-  failing.during([&] { control_->send_notes(ends_[0]); });
+  failing.during([&] { control_thread_->send_notes(ends_[0]); });
   EXPECT_FALSE(failing.has_failed());
   while (is_up(receiver)) std::this_thread::yield();
 }
@@ -28,7 +28,7 @@ TEST_F(VerbsMemoryShortage, ThePeerIsToldOfAFailedRailAllTheSame) {
 TEST_F(VerbsMemoryShortage, ThePeerIsToldWhyTheConnectionEndsAllTheSame) {
   connect();
   test::FailingAllocation failing(1);
-  failing.during([&] { control_->tell(ends_[0], Errc::kTimedOut, "nothing comes"); });
+  failing.during([&] { control_thread_->tell(ends_[0], Errc::kTimedOut, "nothing comes"); });
   EXPECT_FALSE(failing.has_failed());
   while (ends_[1]->peer_event() == PeerEvent::kNone) std::this_thread::yield();
   EXPECT_EQ(ends_[1]->peer_event_text(), "nothing comes");

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "transport/verbs/talk.h"
+#include "transport/verbs/control_connection.h"
 
 namespace ztcp::verbs {
 namespace {
@@ -12,8 +12,8 @@ namespace {
 struct TicketsTest : testing::Test {
   static Ticket ticket(int number) { return Ticket{static_cast<std::byte>(number)}; }
 
-  Talk one{link::Fd(), {}, Talk::State::kOpen, kNever};
-  Talk other{link::Fd(), {}, Talk::State::kOpen, kNever};
+  ControlConnection one{link::Fd(), {}, ControlConnection::State::kOpen, kNever};
+  ControlConnection other{link::Fd(), {}, ControlConnection::State::kOpen, kNever};
   Tickets tickets;
 };
 

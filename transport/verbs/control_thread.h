@@ -21,7 +21,7 @@
 
 #include "transport/sockets/socket.h"
 #include "transport/verbs/connection.h"
-#include "transport/verbs/talk.h"
+#include "transport/verbs/control_connection.h"
 #include "transport/verbs/tickets.h"
 
 namespace ztcp::verbs {
@@ -42,12 +42,12 @@ struct Arrivals {
   std::deque<std::shared_ptr<Connection>> ready;
 };
 
-class Control {
+class ControlThread {
  public:
-  explicit Control(const ControlSettings& settings) : settings_(settings) {}
-  ~Control();
-  Control(const Control&) = delete;
-  Control& operator=(const Control&) = delete;
+  explicit ControlThread(const ControlSettings& settings) : settings_(settings) {}
+  ~ControlThread();
+  ControlThread(const ControlThread&) = delete;
+  ControlThread& operator=(const ControlThread&) = delete;
 
   Duration connect_timeout() const { return settings_.connect_timeout; }
 
@@ -79,7 +79,7 @@ class Control {
   void drain();
 
  private:
-  enum class Watched : std::uint8_t { kWake, kListener, kTalk, kDevice };
+  enum class Watched : std::uint8_t { kWake, kListener, kControl, kDevice };
   static constexpr const char* kDied = "its process ended without a word";
   struct Watch {
     Watched kind = Watched::kWake;
@@ -98,71 +98,74 @@ class Control {
   Status open_listener(Rail& rail);
   bool watch(int fd, std::uint32_t events, Watch to);
   void unwatch(int fd);
-  Talk& add_talk(std::unique_ptr<Talk> talk);
-  void forget(Talk& talk);
+  ControlConnection& add_control(std::unique_ptr<ControlConnection> control);
+  void forget(ControlConnection& control);
   TimePoint next_deadline() const;
   void leave(const std::shared_ptr<Connection>& connection, std::uint8_t code,
              std::string_view why);
   void handle(const Watch& watch, std::uint32_t events, TimePoint now);
   void on_listener(Rail& rail, TimePoint now);
   void rest(Rail& rail, const Error& error, TimePoint now);
-  void on_talk(Talk& talk, std::uint32_t events);
+  void on_readable(ControlConnection& control, std::uint32_t events);
   void on_device(OpenDevice& device);
   void on_device_gone(OpenDevice& device, int sys_errno);
   void on_event(OpenDevice& device, const ibv_async_event& event, const FailedPart& part);
-  void on_dialled(Talk& talk);
+  void on_dialled(ControlConnection& control);
   // The peer has ended it before its answer: it is dialled again within its time.
-  bool dials_again(Talk& talk, const Error& error);
-  void dial_again(Talk& talk, TimePoint now);
-  static std::vector<Rail*> rails_to(const Talk& talk);
-  Status dial_once(Talk& talk, TimePoint now);
+  bool dials_again(ControlConnection& control, const Error& error);
+  void dial_again(ControlConnection& control, TimePoint now);
+  static std::vector<Rail*> rails_to(const ControlConnection& control);
+  Status dial_once(ControlConnection& control, TimePoint now);
   void make_room();
   void warn_of_strangers(TimePoint now);
-  void on_record(Talk& talk);
-  void on_hello(Talk& talk);
-  void on_wait(Talk& talk);
+  void on_record(ControlConnection& control);
+  void on_hello(ControlConnection& control);
+  void on_wait(ControlConnection& control);
   // Makes the queue pairs of the next hello, without the lock: a NIC may take long for each.
   void answer_next(std::unique_lock<std::mutex>& lock);
-  Made<EndFacts> agree(Talk& talk, const Arrivals& arrivals, std::unique_lock<std::mutex>& lock);
+  Made<EndFacts> agree(ControlConnection& control, const Arrivals& arrivals,
+                       std::unique_lock<std::mutex>& lock);
   void tell_to_wait(TimePoint now);
-  void on_answer(Talk& talk);
-  void on_ready(Talk& talk);
-  void on_agreed(Talk& talk);
-  void open(Talk& talk);
+  void on_answer(ControlConnection& control);
+  void on_ready(ControlConnection& control);
+  void on_agreed(ControlConnection& control);
+  void open(ControlConnection& control);
   void check_cm_connections();
-  void on_close_record(Talk& path);
-  void on_note(Talk& path);
-  void on_stream(Talk& talk);
-  // Paths of a talk (control_paths.cc).
-  void begin_paths(Talk& talk);
-  void dial_paths(Talk& talk, TimePoint now);
-  void dial_path(Talk& talk, Talk::Route& route, TimePoint now);
-  void greet_path(Talk& path);
-  void on_path(Talk& path);
-  void join_path(Talk& path, std::uint32_t heard);
-  // It has ended, or does not come about. The talk goes on over the others, if there are any.
-  void lose_path(Talk& path, const Error& error);
-  void detach_path(Talk& path);
+  void on_close_record(ControlConnection& path);
+  void on_note(ControlConnection& path);
+  void on_stream(ControlConnection& control);
+  // Paths of a control connection (control_paths.cc).
+  void begin_paths(ControlConnection& control);
+  void dial_paths(ControlConnection& control, TimePoint now);
+  void dial_path(ControlConnection& control, ControlConnection::Route& route, TimePoint now);
+  void greet_path(ControlConnection& path);
+  void on_path(ControlConnection& path);
+  void join_path(ControlConnection& path, std::uint32_t heard);
+  // It has ended, or does not come about. The control connection goes on over the others, if there
+  // are any.
+  void lose_path(ControlConnection& path, const Error& error);
+  void detach_path(ControlConnection& path);
   // Whether it does though its first path has ended: it has others, or the peer may live.
-  bool goes_on(Talk& talk, const Error& error);
-  bool is_death(const Talk& path, const Error& error) const;
-  void fall_silent(Talk& talk, const Talk& path, const Error& error);
-  void forget_paths(Talk& talk);
-  // Asks the connection of an open talk, under its lock, and tells the peer what comes of it.
-  void with_connection(Talk& talk, const std::function<Status(Connection&)>& ask);
+  bool goes_on(ControlConnection& control, const Error& error);
+  bool is_death(const ControlConnection& path, const Error& error) const;
+  void fall_silent(ControlConnection& control, const ControlConnection& path, const Error& error);
+  void forget_paths(ControlConnection& control);
+  // Asks the connection of an open control connection, under its lock, and tells the peer what
+  // comes of it.
+  void with_connection(ControlConnection& control, const std::function<Status(Connection&)>& ask);
   // The rest of that; the connection's lock is held.
-  void send_notes(Talk& talk) noexcept;
+  void send_notes(ControlConnection& control) noexcept;
   void on_port(Rail& rail, const ibv_async_event& event, const char* words);
   void look_at_address(Rail& rail, const char* words);
   // All connections over it, or those that have `part` of it.
   void lose_device(OpenDevice& device, const FailedPart& part, const std::string& why);
-  void on_end(Talk& talk, const Error& error);
-  void refuse(Talk& talk, const Error& error, const std::string& why);
-  void give_up(Talk& talk, const Error& error, const std::string& why);
-  void time_out(Talk& talk);
-  void read_late(Talk& talk);
-  void advance(Talk& talk, TimePoint now);
-  void drop(Talk& talk);
+  void on_end(ControlConnection& control, const Error& error);
+  void refuse(ControlConnection& control, const Error& error, const std::string& why);
+  void give_up(ControlConnection& control, const Error& error, const std::string& why);
+  void time_out(ControlConnection& control);
+  void read_late(ControlConnection& control);
+  void advance(ControlConnection& control, TimePoint now);
+  void drop(ControlConnection& control);
   void sweep(TimePoint now);
 
   const ControlSettings settings_;
@@ -172,16 +175,17 @@ class Control {
   std::thread thread_;
   bool stopping_ = false;
   std::map<int, Watch> watches_;  // By descriptor.
-  std::list<std::unique_ptr<Talk>> talks_;
-  std::deque<Talk*> hellos_;   // Queued.
-  TimePoint wait_due_{};       // When their senders must hear that they are.
-  std::vector<Talk*> silent_;  // Await their hellos, as they came; some may have said it since.
-  std::unordered_map<const Connection*, Talk*> talk_of_;
+  std::list<std::unique_ptr<ControlConnection>> controls_;
+  std::deque<ControlConnection*> hellos_;  // Queued.
+  TimePoint wait_due_{};                   // When their senders must hear that they are.
+  std::vector<ControlConnection*>
+      silent_;  // Await their hellos, as they came; some may have said it since.
+  std::unordered_map<const Connection*, ControlConnection*> control_of_;
   std::map<Cookie, std::shared_ptr<Arrivals>> listeners_;
-  Tickets tickets_;                             // That were given to peers, for streams.
-  std::map<Ticket, Talk*> talk_of_ticket_;      // For paths.
-  std::vector<std::shared_ptr<Rail>> rails_;    // In use.
-  std::shared_ptr<ConnectionManager> manager_;  // Since there is a rail of iWARP.
+  Tickets tickets_;  // That were given to peers, for streams.
+  std::map<Ticket, ControlConnection*> control_of_ticket_;  // For paths.
+  std::vector<std::shared_ptr<Rail>> rails_;                // In use.
+  std::shared_ptr<ConnectionManager> manager_;              // Since there is a rail of iWARP.
   std::vector<Rail*> resting_;  // Whose listeners found no descriptor; till rest_ends_.
   TimePoint rest_ends_{};
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/verbs/control.h"
+#include "transport/verbs/control_thread.h"
 
 #include <algorithm>
 #include <sys/socket.h>
@@ -21,7 +21,7 @@ class ControlTest : public ControlFixture {
       const std::vector<int> all = connected_at(tcp_address().prefix.address);
       are_there = all.size() == wanted && have_heard(all);
     }
-    EXPECT_EQ(control_->accept(*arrivals_), nullptr) << "what was read is seen to";
+    EXPECT_EQ(control_thread_->accept(*arrivals_), nullptr) << "what was read is seen to";
   }
 };
 
@@ -81,7 +81,7 @@ TEST_F(ControlTest, SilentStrangersPushOutThemselvesAndAreWarnedOf) {
   EXPECT_FALSE(slow.is_ended(0)) << "another host's";
   // The line comes with the next look at the listener, a second after the last.
   while (log_.warned().find("connections by strangers were turned away") == std::string::npos) {
-    control_->send_notes(ends_.front());
+    control_thread_->send_notes(ends_.front());
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   EXPECT_THAT(log_.warned(), testing::HasSubstr("strays_pushed_out"));
@@ -96,7 +96,7 @@ TEST_F(ControlTest, ADialledConnectionThatIsResetIsDialledAgain) {
   const sockets::Listening listening = *sockets::open_listener(device);
   auto sender = std::make_shared<Connection>(from_, Direction::kSend, listening.endpoint);
   ASSERT_TRUE(sender->prepare(-1));
-  ASSERT_TRUE(control_->dial(sender, listening.endpoint, kCookie));
+  ASSERT_TRUE(control_thread_->dial(sender, listening.endpoint, kCookie));
   ends_.push_back(sender);
   const auto next = [&] {
     while (true) {

@@ -29,7 +29,7 @@ inline TimePoint clock_now() {
   return TimePoint(std::chrono::steady_clock::now().time_since_epoch());
 }
 
-struct Talk {
+struct ControlConnection {
   static constexpr Duration kFirstDialPause = std::chrono::milliseconds(50);
   static constexpr Duration kLongestDialPause = std::chrono::seconds(1);
 
@@ -52,12 +52,12 @@ struct Talk {
   struct Route {
     Rail* over = nullptr;
     Endpoint remote;
-    Talk* path = nullptr;  // The talk itself, until it has ended.
+    ControlConnection* path = nullptr;  // The control connection itself, until it has ended.
     TimePoint due = kNever;
     Duration pause{};
   };
 
-  Talk(link::Fd opened, Endpoint peer, State begin, TimePoint ends)
+  ControlConnection(link::Fd opened, Endpoint peer, State begin, TimePoint ends)
       : fd(std::move(opened)), remote(peer), state(begin), deadline(ends) {}
 
   // Over this path alone. False: the peer does not hear it.
@@ -81,11 +81,11 @@ struct Talk {
   template <class Record>
   void tell(const Record& record) {
     send(record);
-    for (Talk* const path : paths) path->send(record);
+    for (ControlConnection* const path : paths) path->send(record);
   }
   void send_close(std::uint8_t code, std::string_view why) { tell(make_close_record(code, why)); }
-  // One of a talk; null: it is a talk itself.
-  bool is_path() const { return talk != nullptr; }
+  // Null: it is no further path.
+  bool is_path() const { return owner != nullptr; }
   TimePoint routes_due() const {
     TimePoint out = kNever;
     for (const Route& route : routes) out = std::min(out, route.due);
@@ -107,8 +107,8 @@ struct Talk {
   RecordReader reader;
   std::shared_ptr<Connection> connection;  // Null: nobody said hello.
   Rail* over = nullptr;                    // On whose address it is.
-  Talk* talk = nullptr;                    // Of a path.
-  std::vector<Talk*> paths;                // Further ones, that the peer hears.
+  ControlConnection* owner = nullptr;      // Of a path.
+  std::vector<ControlConnection*> paths;   // Further ones, that the peer hears.
   std::vector<Route> routes;               // A sender's, of all paths.
   Cookie cookie{};
   Hello hello;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The thread, and what NCCL's threads ask of it. What it does with a connection: control_talks.cc,
-// control_exchange.cc.
-#include "transport/verbs/control.h"
+// The thread, and what NCCL's threads ask of it. What it does with a connection:
+// control_connections.cc, control_exchange.cc.
+#include "transport/verbs/control_thread.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -39,7 +39,7 @@ int unheard_bytes(const link::Fd& fd) {
 
 }  // namespace
 
-bool Talk::send(std::span<const std::byte> bytes) {
+bool ControlConnection::send(std::span<const std::byte> bytes) {
   const ssize_t sent = ::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   if (sent == static_cast<ssize_t>(bytes.size())) return true;
   // Half a record would spoil what follows.
@@ -52,9 +52,11 @@ bool Talk::send(std::span<const std::byte> bytes) {
 
 // Where a link is down and there is much to tell a path ends before its send buffer is full, so
 // that the peer can still be told that the process has not ended.
-bool Talk::has_room() const { return is_cut || unheard_bytes(fd) <= kMostUnheardBytes; }
+bool ControlConnection::has_room() const {
+  return is_cut || unheard_bytes(fd) <= kMostUnheardBytes;
+}
 
-void Talk::close_path() {
+void ControlConnection::close_path() {
   const CloseRecord record =
       make_close_record(CloseRecord::kThisPath, "it gives up this path alone");
   (void)::send(fd.get(), &record, sizeof record, MSG_NOSIGNAL);
@@ -64,7 +66,7 @@ void Talk::close_path() {
   shutdown(fd.get(), SHUT_WR);
 }
 
-Control::~Control() {
+ControlThread::~ControlThread() {
   if (!thread_.joinable()) return;
   if (in_forked_child()) {
     thread_.detach();
@@ -77,11 +79,11 @@ Control::~Control() {
   wake();
   thread_.join();
   if (manager_ == nullptr) return;
-  talks_.clear();
+  controls_.clear();
   manager_->stop();
 }
 
-Status Control::start() {
+Status ControlThread::start() {
   if (thread_.joinable()) return {};
   mark_process();
   epoll_ = link::Fd(epoll_create1(EPOLL_CLOEXEC));
@@ -93,12 +95,12 @@ Status Control::start() {
   return {};
 }
 
-void Control::wake() const {
+void ControlThread::wake() const {
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = write(wake_fd_.get(), &one, sizeof one);
 }
 
-bool Control::watch(int fd, std::uint32_t events, Watch to) {
+bool ControlThread::watch(int fd, std::uint32_t events, Watch to) {
   epoll_event event{};
   event.events = events;
   event.data.fd = fd;
@@ -107,43 +109,46 @@ bool Control::watch(int fd, std::uint32_t events, Watch to) {
   return true;
 }
 
-void Control::unwatch(int fd) {
+void ControlThread::unwatch(int fd) {
   watches_.erase(fd);
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
 
-void Control::forget(Talk& talk) {
-  if (!talk.fd) return;
+void ControlThread::forget(ControlConnection& control) {
+  if (!control.fd) return;
   // A child that is about to exec() has the descriptor, too: the kernel would go on telling of it.
-  unwatch(talk.fd.get());
-  talk.fd = link::Fd();
+  unwatch(control.fd.get());
+  control.fd = link::Fd();
 }
 
-Talk& Control::add_talk(std::unique_ptr<Talk> talk) {
-  Talk& added = *talks_.emplace_back(std::move(talk));
-  if (added.connection) talk_of_[added.connection.get()] = &added;
+ControlConnection& ControlThread::add_control(std::unique_ptr<ControlConnection> control) {
+  ControlConnection& added = *controls_.emplace_back(std::move(control));
+  if (added.connection) control_of_[added.connection.get()] = &added;
   return added;
 }
 
 // There is no memory for it, nor for words.
-void Control::drop(Talk& talk) {
-  if (talk.is_path()) {
-    talk.close_path();
-    return detach_path(talk);
+void ControlThread::drop(ControlConnection& control) {
+  if (control.is_path()) {
+    control.close_path();
+    return detach_path(control);
   }
-  const bool is_ready = talk.state == Talk::State::kOpen || talk.state == Talk::State::kLeaving;
-  if (talk.connection && !is_ready) talk.connection->fail({Errc::kOutOfMemory, ENOMEM, "exchange"});
-  if (!is_ready) talk.state = Talk::State::kGone;
+  const bool is_ready = control.state == ControlConnection::State::kOpen ||
+                        control.state == ControlConnection::State::kLeaving;
+  if (control.connection && !is_ready)
+    control.connection->fail({Errc::kOutOfMemory, ENOMEM, "exchange"});
+  if (!is_ready) control.state = ControlConnection::State::kGone;
 }
 
-TimePoint Control::next_deadline() const {
+TimePoint ControlThread::next_deadline() const {
   TimePoint next = resting_.empty() ? kNever : rest_ends_;
-  for (const auto& talk : talks_)
-    next = std::min({next, talk->deadline, talk->dial_due, talk->rails_due, talk->routes_due()});
+  for (const auto& control : controls_)
+    next = std::min(
+        {next, control->deadline, control->dial_due, control->rails_due, control->routes_due()});
   return next;
 }
 
-void Control::run() {
+void ControlThread::run() {
   std::array<epoll_event, kEventsAtOnce> events;
   while (true) {
     int timeout_ms = -1;
@@ -168,7 +173,7 @@ void Control::run() {
       try {
         handle(watch, event.events, now);
       } catch (const std::bad_alloc&) {
-        if (watch.kind == Watched::kTalk) drop(*static_cast<Talk*>(watch.of));
+        if (watch.kind == Watched::kControl) drop(*static_cast<ControlConnection*>(watch.of));
       }
     }
     sweep(now);
@@ -176,7 +181,7 @@ void Control::run() {
   }
 }
 
-void Control::handle(const Watch& watch, std::uint32_t events, TimePoint now) {
+void ControlThread::handle(const Watch& watch, std::uint32_t events, TimePoint now) {
   switch (watch.kind) {
     case Watched::kWake: {
       std::uint64_t count = 0;
@@ -185,20 +190,20 @@ void Control::handle(const Watch& watch, std::uint32_t events, TimePoint now) {
     }
     case Watched::kListener:
       return on_listener(*static_cast<Rail*>(watch.of), now);
-    case Watched::kTalk:
-      return on_talk(*static_cast<Talk*>(watch.of), events);
+    case Watched::kControl:
+      return on_readable(*static_cast<ControlConnection*>(watch.of), events);
     case Watched::kDevice:
       return on_device(*static_cast<OpenDevice*>(watch.of));
   }
 }
 
-Status Control::add_rails(const RailSet& rails) {
+Status ControlThread::add_rails(const RailSet& rails) {
   ZTCP_CHECK(start());
   for (const auto& rail : rails.rails) ZTCP_CHECK(add_rail(rail));
   return {};
 }
 
-Status Control::add_rail(const std::shared_ptr<Rail>& rail) {
+Status ControlThread::add_rail(const std::shared_ptr<Rail>& rail) {
   if (std::find(rails_.begin(), rails_.end(), rail) != rails_.end()) return {};
   if (rail->device.is_tcp || !rail->is_usable()) {
     rails_.push_back(rail);
@@ -218,7 +223,7 @@ Status Control::add_rail(const std::shared_ptr<Rail>& rail) {
   return {};
 }
 
-Status Control::add_manager(Rail& rail) {
+Status ControlThread::add_manager(Rail& rail) {
   if (manager_ == nullptr)
     manager_ = ZTCP_TRY(ConnectionManager::start(
         *rail.device.opened->manager, link::Fd(fcntl(wake_fd_.get(), F_DUPFD_CLOEXEC, 0))));
@@ -226,7 +231,7 @@ Status Control::add_manager(Rail& rail) {
   return {};
 }
 
-Result<Endpoint> Control::listen(const RailSet& rails) {
+Result<Endpoint> ControlThread::listen(const RailSet& rails) {
   const std::lock_guard lock(mutex_);
   ZTCP_CHECK(add_rails(rails));
   for (const auto& rail : rails.rails) {
@@ -253,7 +258,7 @@ Result<Endpoint> Control::listen(const RailSet& rails) {
   return rails.first().listening->endpoint;
 }
 
-Status Control::open_listener(Rail& rail) {
+Status ControlThread::open_listener(Rail& rail) {
   if (rail.listening) return {};
   rail.listening = ZTCP_TRY(sockets::open_listener(rail.device.exchange));
   if (watch(rail.listening->fd.get(), EPOLLIN, {Watched::kListener, &rail})) return {};
@@ -262,12 +267,12 @@ Status Control::open_listener(Rail& rail) {
   return fail(Errc::kSystem, "epoll_ctl", error);
 }
 
-void Control::add_listener(const Cookie& cookie, std::shared_ptr<Arrivals> arrivals) {
+void ControlThread::add_listener(const Cookie& cookie, std::shared_ptr<Arrivals> arrivals) {
   const std::lock_guard lock(mutex_);
   listeners_[cookie] = std::move(arrivals);
 }
 
-void Control::remove_listener(const Cookie& cookie) {
+void ControlThread::remove_listener(const Cookie& cookie) {
   const std::lock_guard lock(mutex_);
   const auto found = listeners_.find(cookie);
   if (found == listeners_.end()) return;
@@ -277,7 +282,7 @@ void Control::remove_listener(const Cookie& cookie) {
   wake();
 }
 
-std::shared_ptr<Connection> Control::accept(Arrivals& arrivals) {
+std::shared_ptr<Connection> ControlThread::accept(Arrivals& arrivals) {
   const std::lock_guard lock(mutex_);
   if (arrivals.ready.empty()) return nullptr;
   auto connection = std::move(arrivals.ready.front());
@@ -285,65 +290,65 @@ std::shared_ptr<Connection> Control::accept(Arrivals& arrivals) {
   return connection;
 }
 
-Status Control::dial(std::shared_ptr<Connection> connection, Endpoint remote,
-                     const Cookie& cookie) {
+Status ControlThread::dial(std::shared_ptr<Connection> connection, Endpoint remote,
+                           const Cookie& cookie) {
   const std::lock_guard lock(mutex_);
   ZTCP_CHECK(add_rails(connection->rails()));
   const TimePoint now = clock_now();
-  auto talk = std::make_unique<Talk>(link::Fd(), remote, Talk::State::kDialling,
-                                     now + settings_.connect_timeout);
-  talk->over = &connection->rails().first();
-  talk->connection = std::move(connection);
-  talk->cookie = cookie;
-  Talk& added = add_talk(std::move(talk));
+  auto control = std::make_unique<ControlConnection>(
+      link::Fd(), remote, ControlConnection::State::kDialling, now + settings_.connect_timeout);
+  control->over = &connection->rails().first();
+  control->connection = std::move(connection);
+  control->cookie = cookie;
+  ControlConnection& added = add_control(std::move(control));
   if (const Status dialled = dial_once(added, now);
       !dialled && !dials_again(added, dialled.error())) {
-    added.state = Talk::State::kGone;
+    added.state = ControlConnection::State::kGone;
     return dialled;
   }
   wake();  // There is a deadline now.
   return {};
 }
 
-void Control::leave(const std::shared_ptr<Connection>& connection, std::uint8_t code,
-                    std::string_view why) {
-  const auto found = talk_of_.find(connection.get());
-  if (found == talk_of_.end()) return;
-  Talk& talk = *found->second;
-  const bool was_open = talk.is_heard();
-  if (was_open) talk.send_close(code, why);
-  if (talk.state == Talk::State::kOpen) connection->rails().first().ends.closed();
+void ControlThread::leave(const std::shared_ptr<Connection>& connection, std::uint8_t code,
+                          std::string_view why) {
+  const auto found = control_of_.find(connection.get());
+  if (found == control_of_.end()) return;
+  ControlConnection& control = *found->second;
+  const bool was_open = control.is_heard();
+  if (was_open) control.send_close(code, why);
+  if (control.state == ControlConnection::State::kOpen) connection->rails().first().ends.closed();
   // The peer may not have heard yet that all it sent has arrived.
-  talk.state = was_open ? Talk::State::kLeaving : Talk::State::kGone;
-  talk.deadline = clock_now() + settings_.drain_timeout;
+  control.state = was_open ? ControlConnection::State::kLeaving : ControlConnection::State::kGone;
+  control.deadline = clock_now() + settings_.drain_timeout;
 }
 
-void Control::close(const std::shared_ptr<Connection>& connection, std::uint8_t code,
-                    std::string_view why) {
+void ControlThread::close(const std::shared_ptr<Connection>& connection, std::uint8_t code,
+                          std::string_view why) {
   const std::lock_guard lock(mutex_);
   leave(connection, code, why);
   wake();
 }
 
-void Control::tell(const std::shared_ptr<Connection>& connection, Errc code,
-                   std::string_view why) noexcept {
+void ControlThread::tell(const std::shared_ptr<Connection>& connection, Errc code,
+                         std::string_view why) noexcept {
   const std::lock_guard lock(mutex_);
-  const auto found = talk_of_.find(connection.get());
-  if (found == talk_of_.end() || found->second->is_peer_gone) return;
+  const auto found = control_of_.find(connection.get());
+  if (found == control_of_.end() || found->second->is_peer_gone) return;
   found->second->send_close(static_cast<std::uint8_t>(code), why);
 }
 
-void Control::send_notes(const std::shared_ptr<Connection>& connection) noexcept {
+void ControlThread::send_notes(const std::shared_ptr<Connection>& connection) noexcept {
   const std::lock_guard lock(mutex_);
-  const auto found = talk_of_.find(connection.get());
-  if (found == talk_of_.end() || !found->second->is_heard()) return;
+  const auto found = control_of_.find(connection.get());
+  if (found == control_of_.end() || !found->second->is_heard()) return;
   const auto its = connection->lock();
   send_notes(*found->second);
   wake();  // There may be a deadline now.
 }
 
 // Other threads may have stopped anywhere, also under the lock: every wait is bounded.
-void Control::drain() {
+void ControlThread::drain() {
   constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 100'000};
   const TimePoint ends = clock_now() + settings_.drain_timeout;
   bool has_told = false;
@@ -351,16 +356,17 @@ void Control::drain() {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock()) continue;
     if (!std::exchange(has_told, true))
-      for (const auto& talk : talks_)
-        if (talk->is_heard())
-          talk->send_close(static_cast<std::uint8_t>(Errc::kPeerClosed), "its process ended");
-    if (std::none_of(talks_.begin(), talks_.end(),
-                     [](const auto& talk) { return talk->state == Talk::State::kLeaving; }))
+      for (const auto& control : controls_)
+        if (control->is_heard())
+          control->send_close(static_cast<std::uint8_t>(Errc::kPeerClosed), "its process ended");
+    if (std::none_of(controls_.begin(), controls_.end(), [](const auto& control) {
+          return control->state == ControlConnection::State::kLeaving;
+        }))
       return;
   }
 }
 
-Nonce Control::fresh_nonce() {
+Nonce ControlThread::fresh_nonce() {
   Nonce nonce{};
   // Where the kernel gives none the proofs are as good as the cookie.
   [[maybe_unused]] const auto got = getrandom(nonce.data(), nonce.size(), GRND_NONBLOCK);
