@@ -15,11 +15,6 @@
 namespace ztcp::verbs {
 namespace {
 
-constexpr auto kGrace = std::chrono::milliseconds(50);
-// Of iWARP the bytes may be on their way still when the peer's work is completed. It keeps its
-// queue pairs for a while after it has closed, and when they go ours fail behind the last byte.
-constexpr auto kArrival = std::chrono::seconds(10);
-
 // What another rail may be spared of. The rest is of memory, or of what both ends agreed upon.
 bool is_of_rail(ibv_wc_status status) {
   switch (status) {
@@ -89,8 +84,9 @@ std::string CommEnd::describe(const ibv_wc& completion, std::size_t rail) const 
 
 Error CommEnd::fail(const ibv_wc& completion, std::size_t rail) {
   // A queue pair that the peer broke is flushed: the peer's event says why.
-  if (completion.status == IBV_WC_WR_FLUSH_ERR && connection_->has_peer_event())
-    return fail({connection_->peer_event_code(), 0, "the peer"}, peer_event_text());
+  if (completion.status == IBV_WC_WR_FLUSH_ERR && connection_->peer_status().has_ended())
+    return fail({connection_->peer_status().code(), 0, "the peer"},
+                connection_->peer_status().text());
   const CompletionText text = verbs::describe(completion.status);
   return fail({text.code, 0, text.name}, describe(completion, rail),
               *connection_->rail_states()[rail].rail);
@@ -158,32 +154,26 @@ Result<int> CommEnd::poll_stream(std::size_t index) {
 }
 
 Status CommEnd::check_peer(bool waits_for_peer) {
-  const PeerEvent event = connection_->peer_event();
+  PeerStatus& peer = connection_->peer_status();
+  const PeerEvent event = peer.event();
   if (event == PeerEvent::kNone) [[likely]]
     return {};
-  if (event == PeerEvent::kSilent) {
-    const Status asked = connection_->probe(clock_now());
-    if (asked) [[likely]]
-      return {};
-    return tl::unexpected(fail(
-        asked.error(), "is its host up? A smaller ack_timeout, or NCCL_IB_TIMEOUT, tells earlier"));
-  }
   // It holds all that was sent, also where the last acknowledgement was lost.
   if (event == PeerEvent::kClosed) connection_->peer_has_all();
-  if (event == PeerEvent::kClosed && !waits_for_peer) return {};
-  if (event != PeerEvent::kDeviceLost) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!heard_at_) heard_at_ = now;
-    const bool may_be_on_its_way = event == PeerEvent::kClosed && connection_->needs_manager();
-    if (now - *heard_at_ < (may_be_on_its_way ? kArrival : kGrace)) return {};
+  const TimePoint now = clock_now();
+  switch (peer.advise(waits_for_peer, connection_->needs_manager(), now)) {
+    case PeerStatus::Advice::kContinue:
+      return {};
+    case PeerStatus::Advice::kProbe:
+      if (const Status probed = connection_->probe(now); !probed)
+        return tl::unexpected(
+            fail(probed.error(),
+                 "is its host up? A smaller ack_timeout, or NCCL_IB_TIMEOUT, tells earlier"));
+      return {};
+    case PeerStatus::Advice::kFail:
+      break;
   }
-  const char* const who = event == PeerEvent::kDeviceLost ? "our device" : "the peer";
-  return tl::unexpected(fail({connection_->peer_event_code(), 0, who}, peer_event_text()));
-}
-
-std::string CommEnd::peer_event_text() const {
-  return connection_->peer_event() == PeerEvent::kClosed ? "it has closed the connection"
-                                                         : connection_->peer_event_text();
+  return tl::unexpected(fail({peer.code(), 0, peer.subject()}, peer.text()));
 }
 
 // A rail that is found dead by it goes without the memory: nothing of it may go over that rail.

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -82,7 +81,6 @@ class CommEnd {
   Result<int> poll(std::size_t rail);
   Result<int> poll_stream(std::size_t rail);
   std::string describe(const ibv_wc& completion, std::size_t rail) const;
-  std::string peer_event_text() const;
   void tell() noexcept;
   void lose_broken() noexcept;
 
@@ -91,8 +89,6 @@ class CommEnd {
   std::optional<Error> error_;
   bool is_untold_ = false;  // To the peer.
   std::string untold_;
-  // When an event came that ends all that waits; what the NIC has taken is still worth a while.
-  std::optional<std::chrono::steady_clock::time_point> heard_at_;
 };
 
 }  // namespace ztcp::verbs

@@ -304,12 +304,6 @@ std::vector<QueuePairFacts> Connection::queue_pairs() const {
   return out;
 }
 
-void Connection::set_silent(bool is_silent) {
-  const std::lock_guard lock(peer_event_mutex_);
-  if (!has_peer_event())
-    peer_event_.store(is_silent ? PeerEvent::kSilent : PeerEvent::kNone, std::memory_order_release);
-}
-
 // A write of no bytes, which reaches no memory, is answered as any.
 Status Connection::probe(TimePoint now) {
   bool may_answer = false;
@@ -357,14 +351,6 @@ void Connection::abort() {
 void Connection::fail(const Error& error) {
   error_ = error;
   phase_.store(Phase::kFailed, std::memory_order_release);
-}
-
-void Connection::hear(PeerEvent event, Errc code, const std::string& text) {
-  const std::lock_guard lock(peer_event_mutex_);
-  if (has_peer_event()) return;
-  peer_event_code_ = code;
-  peer_event_text_ = text;
-  peer_event_.store(event, std::memory_order_release);
 }
 
 Carried Connection::carried() const {

@@ -25,6 +25,7 @@
 #include "transport/transport.h"
 #include "transport/verbs/exchange.h"
 #include "transport/verbs/note_log.h"
+#include "transport/verbs/peer_status.h"
 #include "transport/verbs/queue_pairs.h"
 #include "transport/verbs/rail.h"
 #include "transport/verbs/rail_state.h"
@@ -39,18 +40,6 @@ enum class Direction : std::uint8_t { kSend, kReceive };
 // A sender's ring is written by the peer, a receiver's is written from.
 struct alignas(4096) ControlMemory {
   Ring ring{};
-};
-
-// Of the peer, or of the device.
-enum class PeerEvent : std::uint8_t {
-  kNone,
-  kClosed,      // It closes in peace.
-  kGivenUp,     // It can't go on, and says why.
-  kDied,        // Its process ended without a word.
-  kDeviceLost,  // Ours.
-  // TCP to it has gone silent, which says nothing of its process: the fabric is asked (probe()).
-  // The only event that another may follow.
-  kSilent,
 };
 
 class Connection final : public WorkQueues, public Landings {
@@ -79,21 +68,12 @@ class Connection final : public WorkQueues, public Landings {
   void await_tcp(TimePoint until);
   void succeed() { phase_.store(Phase::kReady, std::memory_order_release); }
   void fail(const Error& error);
-  // The first counts.
-  void hear(PeerEvent event, Errc code, const std::string& text);
-  // Whether nothing is heard of the peer over TCP.
-  void set_silent(bool is_silent);
 
   // --- Any thread --------------------------------------------------------------------------------
   Phase phase() const { return phase_.load(std::memory_order_acquire); }
   const Error& error() const { return error_; }  // Of one that failed before it was ready.
-  PeerEvent peer_event() const { return peer_event_.load(std::memory_order_acquire); }
-  bool has_peer_event() const {
-    return peer_event() != PeerEvent::kNone && peer_event() != PeerEvent::kSilent;
-  }
-  // With an event.
-  Errc peer_event_code() const { return peer_event_code_; }
-  const std::string& peer_event_text() const { return peer_event_text_; }
+  PeerStatus& peer_status() { return peer_status_; }
+  const PeerStatus& peer_status() const { return peer_status_; }
 
   RailSet& rails() const { return *rails_; }
   Direction direction() const { return direction_; }
@@ -241,10 +221,7 @@ class Connection final : public WorkQueues, public Landings {
   EndFacts peer_facts_;  // Since it was joined, of the rail_states.
   std::atomic<Phase> phase_{Phase::kConnecting};
   Error error_;
-  std::mutex peer_event_mutex_;
-  std::atomic<PeerEvent> peer_event_{PeerEvent::kNone};
-  Errc peer_event_code_ = Errc::kPeerClosed;
-  std::string peer_event_text_;
+  PeerStatus peer_status_;
 };
 
 }  // namespace ztcp::verbs

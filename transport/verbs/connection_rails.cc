@@ -58,7 +58,7 @@ bool Connection::lose(std::size_t index, const std::string& why) {
                                                 [](const auto& one) { return one.is_awaited; });
   if (others == 0 && !waits) return false;
   // Of who closes in peace it is none.
-  if (peer_event() != PeerEvent::kClosed && lost.rail->lost_to.add(peer_.address))
+  if (peer_status_.event() != PeerEvent::kClosed && lost.rail->lost_to.add(peer_.address))
     log::warn("{}: the rail over {} has failed to {}: {}; messages {}", rails_->name,
               lost.rail->device.place(), to_string(peer_), why,
               waits ? "wait for that of TCP, which begins"
@@ -143,7 +143,7 @@ void Connection::fence(RailState& rail_state) {
   rail_state.due = rail_state.is_peer_fenced ? kAtOnce : kNever;
   note(Step::kFenced, rail_state);
   // Nobody is there to answer it any more.
-  if (peer_event() == PeerEvent::kClosed) peer_has_all();
+  if (peer_status_.event() == PeerEvent::kClosed) peer_has_all();
 }
 
 // Both ends have.

@@ -76,7 +76,9 @@ struct ControlConnection {
     return state == State::kOpen || state == State::kLeaving || state == State::kPath;
   }
   // The connection is ready, and the peer is there.
-  bool is_heard() const { return state == State::kOpen && !is_peer_gone; }
+  bool is_heard() const {
+    return state == State::kOpen && !connection->peer_status().is_unreachable();
+  }
   // Over all paths.
   template <class Record>
   void tell(const Record& record) {
@@ -102,7 +104,6 @@ struct ControlConnection {
   Duration dial_pause = kFirstDialPause;
   std::string last_failure;      // Of those that were dialled before.
   TimePoint rails_due = kNever;  // When there is something to do about the connection's rails.
-  bool is_peer_gone = false;
   bool is_cut = false;  // By this end, or by the peer as it said: its end tells of no death.
   RecordReader reader;
   std::shared_ptr<Connection> connection;  // Null: nobody said hello.

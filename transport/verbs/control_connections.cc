@@ -145,8 +145,8 @@ void ControlThread::on_close_record(ControlConnection& path) {
                         ? static_cast<Errc>(record->code)
                         : Errc::kPeerClosed;
   if (control.state == ControlConnection::State::kOpen) {
-    control.connection->hear(is_orderly ? PeerEvent::kClosed : PeerEvent::kGivenUp, code,
-                             text_of(*record));
+    control.connection->peer_status().report(is_orderly ? PeerEvent::kClosed : PeerEvent::kGivenUp,
+                                             code, text_of(*record));
   } else if (control.state == ControlConnection::State::kLeaving) {
     control.state = ControlConnection::State::kGone;
   } else {
@@ -165,7 +165,8 @@ void ControlThread::with_connection(ControlConnection& control,
   send_notes(control);
   if (lock) lock.unlock();
   if (!outcome)
-    connection.hear(PeerEvent::kDeviceLost, outcome.error().code, outcome.error().where);
+    connection.peer_status().report(PeerEvent::kDeviceLost, outcome.error().code,
+                                    outcome.error().where);
 }
 
 // Without memory, too: NCCL's threads end their turns with it.
@@ -203,8 +204,8 @@ void ControlThread::give_up(ControlConnection& control, const Error& error,
                             const std::string& why) {
   if (control.is_path()) return lose_path(control, error);
   if (control.state == ControlConnection::State::kOpen) {
-    control.is_peer_gone = true;
-    control.connection->hear(PeerEvent::kDied, error.code, why);
+    control.connection->peer_status().report_unreachable();
+    control.connection->peer_status().report(PeerEvent::kDied, error.code, why);
     return forget(control);
   }
   const auto state = std::exchange(control.state, ControlConnection::State::kGone);

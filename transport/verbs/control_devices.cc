@@ -157,7 +157,7 @@ void ControlThread::lose_device(OpenDevice& device, const FailedPart& part,
       is_lost = !connection.lose(device, part, why);
       return Status();
     });
-    if (is_lost) control->connection->hear(PeerEvent::kDeviceLost, code, why);
+    if (is_lost) control->connection->peer_status().report(PeerEvent::kDeviceLost, code, why);
   }
 }
 

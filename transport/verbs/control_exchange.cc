@@ -155,7 +155,8 @@ void ControlThread::open(ControlConnection& control) {
   {
     const auto lock = control.connection->lock();
     if (const Status fit = control.connection->lose_unfit(); !fit)
-      control.connection->hear(PeerEvent::kDeviceLost, fit.error().code, fit.error().where);
+      control.connection->peer_status().report(PeerEvent::kDeviceLost, fit.error().code,
+                                               fit.error().where);
   }
   control.connection->succeed();
   // Rails of TCP are to begin.

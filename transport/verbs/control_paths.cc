@@ -50,17 +50,6 @@ bool is_open(const ControlConnection& control) {
          control.state == ControlConnection::State::kLeaving;
 }
 
-// The kernel of a peer whose process ended with bytes unread resets a path, and so does that of a
-// living one which had no answer for the user timeout: packets are lost in one direction alone, or
-// its host is overloaded. Or either host's administrator destroys it (ss -K). The redial tells
-// them apart: nobody listens for a dead peer, and a living sender dials again.
-bool is_reset(const ControlConnection& control, const Error& error) {
-  return error.code == Errc::kPeerClosed &&
-         (error.sys_errno == ECONNRESET || error.sys_errno == ECONNABORTED) &&
-         control.state == ControlConnection::State::kOpen &&
-         control.answer.facts.ticket != Ticket{};
-}
-
 // A sender dials at once, a receiver gives up a sender that does not.
 void expect_redial(ControlConnection& control) {
   const TimePoint now = clock_now();
@@ -78,7 +67,7 @@ void say_ended(const ControlConnection& control, const ControlConnection& path,
                const Error& error) {
   const bool is_closed =
       error.code == Errc::kPeerClosed && (error.sys_errno == 0 || error.sys_errno == ECONNRESET);
-  if (is_closed || !control.is_heard() || control.connection->has_peer_event()) return;
+  if (is_closed || !control.is_heard() || control.connection->peer_status().has_ended()) return;
   if (!path.over->untold_over.add(control.remote.address)) return;
   const auto others = control.paths.size() + (control.fd ? 1 : 0);
   log::warn(
@@ -186,7 +175,7 @@ void ControlThread::join_path(ControlConnection& path, std::uint32_t heard) {
   path.state = ControlConnection::State::kPath;
   path.deadline = kNever;
   if (control.state == ControlConnection::State::kOpen) control.deadline = kNever;
-  control.connection->set_silent(false);
+  control.connection->peer_status().set_silent(false);
   for (ControlConnection::Route& route : control.routes)
     if (route.path == &path) route.pause = kFirstPause;
   with_connection(control, [&](Connection& connection) {
@@ -199,40 +188,40 @@ void ControlThread::join_path(ControlConnection& path, std::uint32_t heard) {
 
 void ControlThread::lose_path(ControlConnection& path, const Error& error) {
   ControlConnection& control = *path.owner;
-  const bool is_end = is_death(path, error);
-  const bool is_joined = path.state == ControlConnection::State::kPath;
+  PathEnd ended = end_of(path, error);
   detach_path(path);
-  const bool is_last = is_open(control) && !control.fd && control.paths.empty();
-  const bool is_redialled = is_last && is_end && is_joined && is_reset(control, error);
-  if (is_redialled) expect_redial(control);
-  if (is_last && is_end && !is_redialled)
-    give_up(control, error, kDied);
-  else if (is_last)
-    fall_silent(control, path, error);
-  else
-    say_ended(control, path, error);
+  ended.is_last = is_open(control) && !control.fd && control.paths.empty();
+  const PathVerdict verdict = judge(ended);
+  if (verdict == PathVerdict::kDied) return give_up(control, error, kDied);
+  go_on(control, path, error, verdict);
 }
 
-// What ends a path and is the peer's word, or its kernel's: it has closed, or nobody listens where
-// it did. Silence is nobody's word; nor is the end of one that is not joined, which a listener with
-// many strangers pushes out.
-bool ControlThread::is_death(const ControlConnection& path, const Error& error) const {
-  const bool is_joining = path.state == ControlConnection::State::kDialling ||
-                          path.state == ControlConnection::State::kAwaitPath;
-  if (error.code == Errc::kRefused || error.code == Errc::kProtocol) return true;
-  if (error.code != Errc::kPeerClosed || is_joining || path.is_cut) return false;
-  if (error.sys_errno == 0) return true;
-  // A kernel that gave a silent connection up, after the user timeout, answers so, too, when it is
-  // heard again.
-  return sockets::silence(path.fd) < settings_.times.user_timeout * 3 / 4;
+PathEnd ControlThread::end_of(const ControlConnection& path, const Error& error) const {
+  const ControlConnection& control = path.is_path() ? *path.owner : path;
+  return {.error = error,
+          .is_joined = path.is_joined(),
+          .is_cut = path.is_cut,
+          .silence = sockets::silence(path.fd),
+          .user_timeout = settings_.times.user_timeout,
+          .may_redial = control.state == ControlConnection::State::kOpen &&
+                        control.answer.facts.ticket != Ticket{}};
+}
+
+// Over the other paths, or without any until one is dialled again.
+void ControlThread::go_on(ControlConnection& control, const ControlConnection& ended,
+                          const Error& error, PathVerdict verdict) {
+  if (verdict == PathVerdict::kOthersServe) return say_ended(control, ended, error);
+  if (verdict == PathVerdict::kAwaitRedial) expect_redial(control);
+  fall_silent(control, ended, error);
 }
 
 // The sender dials again; meanwhile the fabric alone tells whether the peer is there.
 void ControlThread::fall_silent(ControlConnection& control, const ControlConnection& path,
                                 const Error& error) {
-  if (control.state != ControlConnection::State::kOpen || control.connection->has_peer_event())
+  if (control.state != ControlConnection::State::kOpen ||
+      control.connection->peer_status().has_ended())
     return;
-  control.connection->set_silent(true);
+  control.connection->peer_status().set_silent(true);
   if (!path.over->untold_over.add(control.remote.address)) return;
   log::warn(
       "{}: TCP to {} over {} is silent ({}): queue pairs go on, and their ack_timeout "
@@ -251,14 +240,14 @@ void ControlThread::detach_path(ControlConnection& path) {
 
 bool ControlThread::goes_on(ControlConnection& control, const Error& error) {
   if (control.is_path() || !is_open(control)) return false;
-  const bool is_last = control.paths.empty();
-  const bool is_end =
-      is_last && (control.state != ControlConnection::State::kOpen || is_death(control, error));
-  if (is_end && !is_reset(control, error)) return false;
+  PathEnd ended = end_of(control, error);
+  ended.is_last = control.paths.empty();
+  if (ended.is_last && control.state != ControlConnection::State::kOpen) return false;
+  const PathVerdict verdict = judge(ended);
+  if (verdict == PathVerdict::kDied) return false;
   forget(control);
   reroute(control, control);
-  if (is_end) expect_redial(control);
-  is_last ? fall_silent(control, control, error) : say_ended(control, control, error);
+  go_on(control, control, error, verdict);
   return true;
 }
 

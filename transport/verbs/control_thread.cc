@@ -334,7 +334,7 @@ void ControlThread::tell(const std::shared_ptr<Connection>& connection, Errc cod
                          std::string_view why) noexcept {
   const std::lock_guard lock(mutex_);
   const auto found = control_of_.find(connection.get());
-  if (found == control_of_.end() || found->second->is_peer_gone) return;
+  if (found == control_of_.end() || connection->peer_status().is_unreachable()) return;
   found->second->send_close(static_cast<std::uint8_t>(code), why);
 }
 

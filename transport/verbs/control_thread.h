@@ -147,7 +147,9 @@ class ControlThread {
   void detach_path(ControlConnection& path);
   // Whether it does though its first path has ended: it has others, or the peer may live.
   bool goes_on(ControlConnection& control, const Error& error);
-  bool is_death(const ControlConnection& path, const Error& error) const;
+  PathEnd end_of(const ControlConnection& path, const Error& error) const;
+  void go_on(ControlConnection& control, const ControlConnection& ended, const Error& error,
+             PathVerdict verdict);
   void fall_silent(ControlConnection& control, const ControlConnection& path, const Error& error);
   void forget_paths(ControlConnection& control);
   // Asks the connection of an open control connection, under its lock, and tells the peer what

@@ -34,8 +34,8 @@ class HandPeerTest : public ControlFixture {
     return out;
   }
   static void await(const Connection& end, PeerEvent event) {
-    while (end.peer_event() == PeerEvent::kNone) std::this_thread::yield();
-    ASSERT_EQ(end.peer_event(), event) << end.peer_event_text();
+    while (end.peer_status().event() == PeerEvent::kNone) std::this_thread::yield();
+    ASSERT_EQ(end.peer_status().event(), event) << end.peer_status().text();
   }
 };
 
@@ -57,7 +57,7 @@ TEST_F(HandPeerTest, AReceiverThatWasStoppedDoesNotTakeAPathThatWasGivenUpForADe
   given_up.end();
   const auto next = sender.add_path();
   ASSERT_TRUE(next) << "the receiver takes the next one";
-  EXPECT_FALSE(receiver->has_peer_event()) << receiver->peer_event_text();
+  EXPECT_FALSE(receiver->peer_status().has_ended()) << receiver->peer_status().text();
 }
 
 TEST_F(HandPeerTest, TheEndOfTheLastPathWithoutAWordIsADeath) {
@@ -70,8 +70,8 @@ TEST_F(HandPeerTest, TheEndOfTheLastPathWithoutAWordIsADeath) {
   auto path = sender.add_path();
   ASSERT_TRUE(path);
   path->end();
-  while (!receiver->has_peer_event()) std::this_thread::yield();
-  EXPECT_EQ(receiver->peer_event(), PeerEvent::kDied);
+  while (!receiver->peer_status().has_ended()) std::this_thread::yield();
+  EXPECT_EQ(receiver->peer_status().event(), PeerEvent::kDied);
 }
 
 TEST_F(HandPeerTest, ASenderThatGivesUpAPathSaysSo) {
@@ -97,7 +97,7 @@ TEST_F(HandPeerTest, ASenderThatGivesUpAPathSaysSo) {
     EXPECT_TRUE(path.hear().empty());
     break;
   }
-  EXPECT_FALSE(sender->has_peer_event());
+  EXPECT_FALSE(sender->peer_status().has_ended());
 }
 
 // Notes that are not taken fill the buffers between the two.

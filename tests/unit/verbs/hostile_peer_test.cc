@@ -106,7 +106,7 @@ class HostilePeerTest : public ControlFixture, public testing::WithParamInterfac
   void look_at_others() {
     EXPECT_TRUE(is_up(*ends_[0]));
     EXPECT_TRUE(is_up(*ends_[1]));
-    EXPECT_FALSE(ends_[0]->has_peer_event() || ends_[1]->has_peer_event());
+    EXPECT_FALSE(ends_[0]->peer_status().has_ended() || ends_[1]->peer_status().has_ended());
     EXPECT_EQ(log_.warned().find('\033'), std::string::npos);
   }
 
@@ -163,8 +163,8 @@ TEST_P(HostilePeerTest, ThatHearsNothingIsNotRememberedWithoutBound) {
     if (!sender.first.say(offer)) break;
     hear_some(sender.first);
   }
-  while (!receiver->has_peer_event()) std::this_thread::yield();
-  EXPECT_EQ(receiver->peer_event_code(), Errc::kProtocol);
+  while (!receiver->peer_status().has_ended()) std::this_thread::yield();
+  EXPECT_EQ(receiver->peer_status().code(), Errc::kProtocol);
 }
 
 }  // namespace

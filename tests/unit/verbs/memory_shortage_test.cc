@@ -30,8 +30,8 @@ TEST_F(VerbsMemoryShortage, ThePeerIsToldWhyTheConnectionEndsAllTheSame) {
   test::FailingAllocation failing(1);
   failing.during([&] { control_thread_->tell(ends_[0], Errc::kTimedOut, "nothing comes"); });
   EXPECT_FALSE(failing.has_failed());
-  while (ends_[1]->peer_event() == PeerEvent::kNone) std::this_thread::yield();
-  EXPECT_EQ(ends_[1]->peer_event_text(), "nothing comes");
+  while (ends_[1]->peer_status().event() == PeerEvent::kNone) std::this_thread::yield();
+  EXPECT_EQ(ends_[1]->peer_status().text(), "nothing comes");
 }
 
 }  // namespace
