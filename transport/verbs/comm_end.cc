@@ -11,6 +11,7 @@
 
 #include "transport/core/log.h"
 #include "transport/verbs/completion_text.h"
+#include "transport/verbs/peer_probe.h"
 
 namespace ztcp::verbs {
 namespace {
@@ -52,7 +53,7 @@ Error CommEnd::fail(const Error& error, const std::string& detail, const Rail& r
                       : ""));
   is_untold_ = true;
   untold_ = detail.empty() ? error.where : detail;
-  connection_->abort();
+  connection_->traffic().abort();
   return error;
 }
 
@@ -64,8 +65,9 @@ void CommEnd::tell() noexcept {
 // Without memory for words the next call finds it broken still.
 void CommEnd::lose_broken() noexcept {
   try {
-    if (error_ || !connection_->has_broken()) return;
-    if (const Status lost = connection_->lose_broken(); !lost) (void)fail(lost.error(), "");
+    if (error_ || !connection_->traffic().has_broken()) return;
+    if (const Status lost = connection_->recovery().lose_broken(); !lost)
+      (void)fail(lost.error(), "");
   } catch (const std::bad_alloc&) {
   }
 }
@@ -115,7 +117,7 @@ Result<int> CommEnd::poll(std::size_t index) {
   for (int i = 0; i < count; ++i) {
     const ibv_wc& completion = completions[static_cast<std::size_t>(i)];
     if (rail_state.health == RailState::Health::kDraining) [[unlikely]] {
-      connection_->take_drained(index, completion);
+      connection_->recovery().take_drained(index, completion);
       continue;
     }
     if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
@@ -123,14 +125,15 @@ Result<int> CommEnd::poll(std::size_t index) {
         return tl::unexpected(fail(completion, index));
       // Nothing else that it tells is for a sender.
       if (!rail_state.is_polled()) return i + 1;
-      connection_->take_drained(index, completion);
+      connection_->recovery().take_drained(index, completion);
       continue;
     }
-    if (const Status taken = connection_->take(rail_state, completion); !taken) [[unlikely]]
+    if (const Status taken = connection_->traffic().take(rail_state, completion); !taken)
+        [[unlikely]]
       return tl::unexpected(fail(taken.error(), ""));
   }
   if (rail_state.health == RailState::Health::kDraining) [[unlikely]]
-    connection_->finish_draining(index);
+    connection_->recovery().finish_draining(index);
   return count;
 }
 
@@ -148,7 +151,7 @@ Result<int> CommEnd::poll_stream(std::size_t index) {
     return tl::unexpected(fail(error, why, *rail_state.rail));
   }
   for (std::size_t i = 0; i < *count; ++i)
-    if (const Status taken = connection_->take(rail_state, told[i]); !taken)
+    if (const Status taken = connection_->traffic().take(rail_state, told[i]); !taken)
       return tl::unexpected(fail(taken.error(), ""));
   return static_cast<int>(*count);
 }
@@ -159,13 +162,13 @@ Status CommEnd::check_peer(bool waits_for_peer) {
   if (event == PeerEvent::kNone) [[likely]]
     return {};
   // It holds all that was sent, also where the last acknowledgement was lost.
-  if (event == PeerEvent::kClosed) connection_->peer_has_all();
+  if (event == PeerEvent::kClosed) connection_->recovery().peer_has_all();
   const TimePoint now = clock_now();
   switch (peer.advise(waits_for_peer, connection_->needs_manager(), now)) {
     case PeerStatus::Advice::kContinue:
       return {};
     case PeerStatus::Advice::kProbe:
-      if (const Status probed = connection_->probe(now); !probed)
+      if (const Status probed = probe_peer(connection_->traffic(), now); !probed)
         return tl::unexpected(
             fail(probed.error(),
                  "is its host up? A smaller ack_timeout, or NCCL_IB_TIMEOUT, tells earlier"));
@@ -199,8 +202,8 @@ void CommEnd::close() {
   if (connection_->phase() == Connection::Phase::kReady) {
     const Turn turn(*this);
     carried = connection_->carried();
-    was_idle = connection_->is_idle();
-    if (!was_idle && !error_) connection_->abort();
+    was_idle = connection_->traffic().is_idle();
+    if (!was_idle && !error_) connection_->traffic().abort();
   }
   // A peer that was not told of the failure must not take what it sent for received.
   if (error_)

@@ -59,7 +59,9 @@ class CommEnd {
   // Takes some of the completions that are there. False: none was.
   Result<bool> poll();
   // The rail has failed. False: it was the last, and the connection has.
-  bool lose(std::size_t rail, const std::string& why) { return connection_->lose(rail, why); }
+  bool lose(std::size_t rail, const std::string& why) {
+    return connection_->recovery().lose(rail, why);
+  }
   // Nothing is completed any more, and something of ours waits: for the peer to do its part, or
   // only for the NICs to end what is under way?
   Status check_peer(bool waits_for_peer);

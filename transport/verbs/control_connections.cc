@@ -155,13 +155,13 @@ void ControlThread::on_close_record(ControlConnection& path) {
   }
 }
 
-void ControlThread::with_connection(ControlConnection& control,
-                                    const std::function<Status(Connection&)>& ask) {
+void ControlThread::with_recovery(ControlConnection& control,
+                                  const std::function<Status(Recovery&)>& ask) {
   if (!control.is_heard()) return;
   Connection& connection = *control.connection;
   auto lock = connection.lock();
-  Status outcome = ask(connection);
-  if (outcome && connection.has_broken()) outcome = connection.lose_broken();
+  Status outcome = ask(connection.recovery());
+  if (outcome && connection.traffic().has_broken()) outcome = connection.recovery().lose_broken();
   send_notes(control);
   if (lock) lock.unlock();
   if (!outcome)
@@ -171,21 +171,21 @@ void ControlThread::with_connection(ControlConnection& control,
 
 // Without memory, too: NCCL's threads end their turns with it.
 void ControlThread::send_notes(ControlConnection& control) noexcept {
-  if (control.connection->has_notes())
-    control.connection->notes().take_new([&](const RailNote& note) {
+  if (control.connection->recovery().notes().has_new())
+    control.connection->recovery().notes().take_new([&](const RailNote& note) {
       if (note.step == RailNote::Step::kAccept && note.facts.is_tcp != 0)
         tickets_.give(note.facts.ticket, control, note.rail);
       control.tell(note);
     });
-  control.rails_due = control.connection->due();
+  control.rails_due = control.connection->recovery().due();
 }
 
 // Of one whose comm is closed nothing is to be done about it any more.
 void ControlThread::on_note(ControlConnection& path) {
   const Result<RailNote> note = path.reader.take<RailNote>();
   if (!note) return give_up(path, note.error(), "");
-  with_connection(path.is_path() ? *path.owner : path,
-                  [&](Connection& connection) { return connection.hear(*note, clock_now()); });
+  with_recovery(path.is_path() ? *path.owner : path,
+                [&](Recovery& recovery) { return recovery.hear(*note, clock_now()); });
 }
 
 void ControlThread::on_end(ControlConnection& control, const Error& error) {
@@ -260,7 +260,7 @@ void ControlThread::read_late(ControlConnection& control) {
 void ControlThread::advance(ControlConnection& control, TimePoint now) {
   control.rails_due = kNever;
   try {
-    with_connection(control, [&](Connection& connection) { return connection.advance(now); });
+    with_recovery(control, [&](Recovery& recovery) { return recovery.advance(now); });
   } catch (const std::bad_alloc&) {
     control.rails_due = now + kRest;
   }

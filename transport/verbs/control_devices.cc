@@ -99,8 +99,8 @@ void ControlThread::on_port(Rail& rail, const ibv_async_event& event, const char
   rail.is_port_down.store(is_down, std::memory_order_relaxed);
   for (const auto& control : controls_)
     if (control->connection)
-      with_connection(*control, [&](Connection& connection) {
-        is_down ? connection.lose(rail, "its port is down") : connection.hurry(rail, clock_now());
+      with_recovery(*control, [&](Recovery& recovery) {
+        is_down ? recovery.lose(rail, "its port is down") : recovery.offer_soon(rail, clock_now());
         return Status();
       });
   if (is_down)
@@ -153,8 +153,8 @@ void ControlThread::lose_device(OpenDevice& device, const FailedPart& part,
     // One that was refused just now may have no queue pairs.
     if (!control->connection || control->state == ControlConnection::State::kGone) continue;
     bool is_lost = false;
-    with_connection(*control, [&](Connection& connection) {
-      is_lost = !connection.lose(device, part, why);
+    with_recovery(*control, [&](Recovery& recovery) {
+      is_lost = !recovery.lose(device, part, why);
       return Status();
     });
     if (is_lost) control->connection->peer_status().report(PeerEvent::kDeviceLost, code, why);

@@ -112,8 +112,8 @@ void ControlThread::on_stream(ControlConnection& control) {
   if (!hello) return give_up(control, hello.error(), "");
   unwatch(control.fd.get());
   if (ControlConnection* const host = tickets_.take(hello->ticket))
-    with_connection(*host, [&](Connection& connection) {
-      connection.take_stream(hello->ticket, control.fd);
+    with_recovery(*host, [&](Recovery& recovery) {
+      recovery.take_stream(hello->ticket, control.fd);
       return Status();
     });
   else
@@ -150,11 +150,11 @@ void ControlThread::open(ControlConnection& control) {
   control.state = ControlConnection::State::kOpen;
   control.deadline = kNever;
   control.connection->rails().first().ends.opened();
-  control.connection->await_tcp(clock_now() + settings_.connect_timeout);
+  control.connection->recovery().await_tcp(clock_now() + settings_.connect_timeout);
   begin_paths(control);
   {
     const auto lock = control.connection->lock();
-    if (const Status fit = control.connection->lose_unfit(); !fit)
+    if (const Status fit = control.connection->recovery().lose_unfit(); !fit)
       control.connection->peer_status().report(PeerEvent::kDeviceLost, fit.error().code,
                                                fit.error().where);
   }

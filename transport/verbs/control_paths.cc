@@ -138,8 +138,8 @@ void ControlThread::dial_path(ControlConnection& control, ControlConnection::Rou
 // The sender's, which is connected.
 void ControlThread::greet_path(ControlConnection& path) {
   path.state = ControlConnection::State::kAwaitPath;
-  with_connection(*path.owner, [&](Connection& connection) {
-    path.send(make_path_hello(path.owner->answer.facts.ticket, connection.notes().heard()));
+  with_recovery(*path.owner, [&](Recovery& recovery) {
+    path.send(make_path_hello(path.owner->answer.facts.ticket, recovery.notes().heard()));
     return Status();
   });
 }
@@ -162,8 +162,8 @@ void ControlThread::on_path(ControlConnection& path) {
     return;
   }
   path.owner = found->second;
-  with_connection(*path.owner, [&](Connection& connection) {
-    path.send(make_path_hello({}, connection.notes().heard()));
+  with_recovery(*path.owner, [&](Recovery& recovery) {
+    path.send(make_path_hello({}, recovery.notes().heard()));
     return Status();
   });
   join_path(path, hello->heard);
@@ -178,8 +178,8 @@ void ControlThread::join_path(ControlConnection& path, std::uint32_t heard) {
   control.connection->peer_status().set_silent(false);
   for (ControlConnection::Route& route : control.routes)
     if (route.path == &path) route.pause = kFirstPause;
-  with_connection(control, [&](Connection& connection) {
-    return connection.notes().repeat(heard, [&](const RailNote& note) { path.send(note); });
+  with_recovery(control, [&](Recovery& recovery) {
+    return recovery.notes().repeat(heard, [&](const RailNote& note) { path.send(note); });
   });
   if (path.over->untold_over.remove(control.remote.address))
     log::info("{}: the path over {} to {} is back", control.connection->rails().name,

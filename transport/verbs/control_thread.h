@@ -154,7 +154,7 @@ class ControlThread {
   void forget_paths(ControlConnection& control);
   // Asks the connection of an open control connection, under its lock, and tells the peer what
   // comes of it.
-  void with_connection(ControlConnection& control, const std::function<Status(Connection&)>& ask);
+  void with_recovery(ControlConnection& control, const std::function<Status(Recovery&)>& ask);
   // The rest of that; the connection's lock is held.
   void send_notes(ControlConnection& control) noexcept;
   void on_port(Rail& rail, const ibv_async_event& event, const char* words);

@@ -53,7 +53,7 @@ class QueuePairs final : public WorkQueues {
   // message behind tells of them.
   static constexpr std::uint64_t kReceiveId = ~std::uint64_t{0};
   static constexpr std::uint64_t kWriteId = kReceiveId - 1;
-  // Of the one work beside those of a session (Connection::probe).
+  // Of the one work beside those of a session (peer_probe.h).
   static constexpr std::uint64_t kProbeId = kReceiveId - 2;
   // A control message of one slot, and small messages of NCCL's.
   static constexpr std::uint32_t kInlineBytes = 64;

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a connection has on one of its rails.
+// The state of one rail of a connection.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "transport/core/clock.h"
+#include "transport/core/result.h"
+#include "transport/verbs/exchange.h"
 #include "transport/verbs/queue_pairs.h"
 #include "transport/verbs/rail.h"
 #include "transport/verbs/session/holdings.h"
@@ -17,59 +20,66 @@
 
 namespace ztcp::verbs {
 
-// Members go from the last to the first.
+// Members are destroyed in reverse order; keep this order.
 struct RailState {
-  // A rail that fails goes from kUp to kDown, at a receiver by way of kDraining, and by what the
-  // sender offers then back to kUp. One of TCP begins with kDown.
+  // The one state of the rail's health. A rail that fails goes from kUp to kDown, at a receiver by
+  // way of kDraining, and returns to kUp after an offer of the sender. A rail of TCP begins in
+  // kDown.
   enum class Health : std::uint8_t {
     kUp,
-    kDraining,  // Its queue pairs are in the error state, and give back what was posted.
-    kFenced,    // They are no more; the peer's may be.
-    kDown,      // Nor are they.
-    kOffered,   // The sender's: new ones were offered.
-    kProving,   // The sender's: something goes over them and comes back.
-    kAccepted,  // The receiver's: the sender proves them.
+    kDraining,  // The receiver's queue pairs are in the error state and give back their receives.
+    kMute,      // The receiver's device gives nothing back, and may still write to memory.
+    kFenced,    // Our queue pairs are destroyed; the peer's may not be.
+    kDown,      // Both ends' queue pairs are destroyed.
+    kOffered,   // The sender has offered new queue pairs.
+    kProving,   // The sender waits for the first work on them to complete.
+    kAccepted,  // The receiver has accepted them, and the sender proves them.
   };
 
-  // What goes on over one that does not serve is asked for so often while nobody else asks, and it
-  // is offered again after so long.
+  // A rail that does not serve is polled at this interval while the comm does not poll it.
   static constexpr Duration kLook = std::chrono::milliseconds(2);
+  // Between the failure and the first offer.
   static constexpr Duration kFirstPause = std::chrono::seconds(1);
-  // Whether the peer's NIC answers is asked so often while its TCP is silent.
-  static constexpr Duration kProbeInterval = std::chrono::seconds(1);
 
-  // NCCL's threads ask what is completed on it.
-  bool is_polled() const {
-    return health == Health::kUp || health == Health::kDraining || health == Health::kAccepted;
-  }
+  // A work request that asks for an answer of the peer's NIC (peer_probe.h).
+  struct Probe {
+    bool is_out = false;
+    TimePoint due{};  // Of the next one.
+    TimePoint sent_at{};
+  };
+
+  // Whether the comm's thread polls its completions.
+  bool is_polled() const { return may_carry() || is_draining(); }
+  // Whether it carries messages, or the sender may already believe so.
+  bool may_carry() const { return health == Health::kUp || health == Health::kAccepted; }
+  bool is_draining() const { return health == Health::kDraining || health == Health::kMute; }
   bool is_tcp() const { return rail->device.is_tcp; }
+  // For the peer.
+  void describe(RailFacts& facts) const;
 
   std::shared_ptr<Rail> rail;
   std::uint8_t number = 0;  // Among the rails of its kind.
-  std::uint8_t key = 0;     // Which of the device's keys are its.
+  std::uint8_t key = 0;     // Index of its device's keys in RailKeys.
   RegionHandle region;      // Of the connection's memory.
   QueuePairSettings settings;
   std::unique_ptr<QueuePairs> queues;
-  // Of a rail of TCP, which has none.
-  std::unique_ptr<RailStream> stream;
-  Ticket ticket{};                     // The receiver's: who says it is the sender.
+  std::unique_ptr<RailStream> stream;  // Of a rail of TCP, which has no queue pairs.
+  Ticket ticket{};  // A receiver's rail of TCP: the stream that begins with it is the sender's.
   std::uint32_t first_queue_pair = 0;  // Among all of the connection.
+
   Health health = Health::kUp;
-  std::uint32_t epoch = 0;  // Of its queue pairs.
-  std::string unjoined;     // Why its first queue pairs were not joined; empty: they were.
-  bool is_peer_fenced = false;
-  // A receiver's that drains: its device gives receives back no more (Connection::drain).
-  bool is_mute = false;
-  bool is_awaited = false;      // Of TCP, which has not been up yet (Connection::await_tcp).
-  Holdings peer_holdings;       // Of one that has: what a receiver holds, or a sender saw arrive.
-  TimePoint due = kNever;       // When there is something to do about it.
-  TimePoint gives_up = kNever;  // When what is under way has failed.
-  Duration look{};              // Until that is asked next.
-  Duration pause{};             // Until it is offered again.
-  std::uint32_t proofs = 0;     // That are under way.
-  bool is_probed = false;       // A probe is under way.
-  TimePoint probe_due{};        // Not before.
-  TimePoint probed_at{};        // The one that is under way.
+  std::uint32_t epoch = 0;         // How often queue pairs were offered.
+  std::string unjoined;            // Why the first queue pairs were not joined; empty: they were.
+  std::optional<Error> broken_by;  // Why a queue pair has refused work.
+  // Since the peer has fenced the rail: what a receiver holds, or what a sender saw arrive.
+  std::optional<Holdings> peer_holdings;
+  bool is_awaited = false;      // A rail of TCP that has not been up yet (Recovery::await_tcp).
+  TimePoint due = kNever;       // Of the next step.
+  TimePoint gives_up = kNever;  // When the current step has failed.
+  Duration look{};              // Until a stream that is dialled is polled next.
+  Duration pause{};             // Until the next offer.
+  std::uint32_t proofs = 0;     // Work requests in flight that prove new queue pairs.
+  Probe probe;
 };
 
 }  // namespace ztcp::verbs

@@ -62,7 +62,7 @@ class QueuePairRecv final : public RecvComm {
   Status prepare_flushes();
   bool may_flush(const RailState& rail_state) const;
   Status make_flusher(std::size_t rail);
-  RecvSession& session() const { return end_.connection().receiver(); }
+  RecvSession& session() const { return end_.connection().traffic().receiver(); }
 
   CommEnd end_;
   std::array<Received, kPosts> requests_;

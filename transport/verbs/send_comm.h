@@ -41,7 +41,7 @@ class QueuePairSend final : public SendComm {
   Result<bool> test(Sent& sent, std::span<std::size_t> sizes_bytes);
   Status progress(bool waits_for_peer);
   std::string why(const Error& error) const;
-  SendSession& session() const { return end_.connection().sender(); }
+  SendSession& session() const { return end_.connection().traffic().sender(); }
 
   CommEnd end_;
   bool is_ready_ = false;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/unit/verbs/fake_host.h"
+#include "transport/verbs/peer_probe.h"
 
 namespace ztcp::verbs {
 namespace {
@@ -36,7 +37,7 @@ TEST(Connection, NobodyWritesIntoAReceiversRing) {
                           .size_bytes = forged.size(),
                           .remote = reinterpret_cast<std::uint64_t>(&receiver.memory().ring),
                           .rkey = answer.on[0].memory_rkey};
-  ASSERT_TRUE(sender.post(0, write));
+  ASSERT_TRUE(sender.traffic().post(0, write));
   std::array<ibv_wc, 1> completion;
   while (sender.rail_states().front().queues->poll(completion) == 0) {
   }
@@ -63,7 +64,8 @@ TEST(Connection, APeerThatNothingAnswersForIsGivenUpWhateverTheNicsTimeout) {
     const TimePoint begun(minutes(1000));
     TimePoint now = begun;
     Status asked;
-    for (; asked && now < begun + minutes(100); now += minutes(1)) asked = sender.probe(now);
+    for (; asked && now < begun + minutes(100); now += minutes(1))
+      asked = probe_peer(sender.traffic(), now);
     EXPECT_EQ(asked.error().code, Errc::kTimedOut);
     return now - minutes(1) - begun;
   };

@@ -218,7 +218,7 @@ TEST(Profiles, LinesOfAWriteWithRelaxedOrderingArriveBeforeItsCompletionInAnyOrd
                             .size_bytes = kSize,
                             .remote = reinterpret_cast<std::uint64_t>(to.data()),
                             .rkey = registered(*target)->rkeys[0]};
-    ASSERT_TRUE(sender.post(0, write));
+    ASSERT_TRUE(sender.traffic().post(0, write));
     std::array<ibv_wc, 1> completion;
     bool is_over = false;
     while (!is_over) {

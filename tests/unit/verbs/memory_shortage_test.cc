@@ -17,7 +17,7 @@ TEST_F(VerbsMemoryShortage, ThePeerIsToldOfAFailedRailAllTheSame) {
   Connection& receiver = *ends_[1];
   {
     const auto lock = sender.lock();
-    ASSERT_TRUE(sender.lose(0, "its port is down"));
+    ASSERT_TRUE(sender.recovery().lose(0, "its port is down"));
   }
   test::FailingAllocation failing(1);
   failing.during([&] { control_thread_->send_notes(ends_[0]); });

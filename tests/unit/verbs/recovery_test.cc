@@ -21,9 +21,9 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class ConnectionRailsTest : public testing::Test {
+class RecoveryTest : public testing::Test {
  protected:
-  ConnectionRailsTest()
+  RecoveryTest()
       : host_({roce_device("fake0", 1), roce_device("fake1", 2), roce_device("fake2", 3),
                roce_device("fake3", 4)},
               3) {
@@ -57,21 +57,22 @@ class ConnectionRailsTest : public testing::Test {
   }
   // Until neither has more to say.
   Status exchange() {
-    while (sender_->has_notes() || receiver_->has_notes())
+    while (sender_->recovery().notes().has_new() || receiver_->recovery().notes().has_new())
       for (auto [from, to] : {std::pair(&sender_, &receiver_), std::pair(&receiver_, &sender_)})
-        for (const RailNote& note : notes_of(**from)) ZTCP_CHECK((*to)->hear(note, now_));
+        for (const RailNote& note : notes_of(**from))
+          ZTCP_CHECK((*to)->recovery().hear(note, now_));
     return {};
   }
   static std::vector<RailNote> notes_of(Connection& from) {
     std::vector<RailNote> out;
-    from.notes().take_new([&](const RailNote& note) { out.push_back(note); });
+    from.recovery().notes().take_new([&](const RailNote& note) { out.push_back(note); });
     return out;
   }
   // A receiver's rail drains, whoever polls.
   Status pass(Duration time) {
     now_ += time;
-    ZTCP_CHECK(sender_->advance(now_));
-    ZTCP_CHECK(receiver_->advance(now_));
+    ZTCP_CHECK(sender_->recovery().advance(now_));
+    ZTCP_CHECK(receiver_->recovery().advance(now_));
     return exchange();
   }
   // Takes in who dials the receiver's rail of TCP, once he has said his ticket.
@@ -83,7 +84,7 @@ class ConnectionRailsTest : public testing::Test {
     }
     StreamHello hello;
     if (recv(stream_.get(), &hello, sizeof hello, 0) == static_cast<ssize_t>(sizeof hello))
-      receiver_->take_stream(hello.ticket, stream_);
+      receiver_->recovery().take_stream(hello.ticket, stream_);
   }
   RailState::Health health_of(const Connection& end, std::size_t rail) const {
     return end.rail_states()[rail].health;
@@ -99,31 +100,31 @@ class ConnectionRailsTest : public testing::Test {
   TimePoint now_ = TimePoint(seconds(1000));
 };
 
-TEST_F(ConnectionRailsTest, AReceiverWhosePortIsUpAgainHasTheRailOfferedAtOnce) {
+TEST_F(RecoveryTest, AReceiverWhosePortIsUpAgainHasTheRailOfferedAtOnce) {
   join({0, 1}, {2, 3});
   rails_[3]->is_port_down = true;
-  receiver_->lose(1, "its port is down");
+  receiver_->recovery().lose(1, "its port is down");
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(pass(milliseconds(2)));
   EXPECT_EQ(health_of(*sender_, 1), RailState::Health::kDown);
   EXPECT_EQ(health_of(*receiver_, 1), RailState::Health::kDown);
   // Its offers are refused, and become seldom.
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(pass(seconds(1)));
-  EXPECT_GT(sender_->due(), now_ + seconds(5));
+  EXPECT_GT(sender_->recovery().due(), now_ + seconds(5));
   rails_[3]->is_port_down = false;
-  receiver_->hurry(*rails_[3], now_);
+  receiver_->recovery().offer_soon(*rails_[3], now_);
   ASSERT_TRUE(exchange());
-  EXPECT_EQ(sender_->due(), now_);
+  EXPECT_EQ(sender_->recovery().due(), now_);
   ASSERT_TRUE(pass(milliseconds(0)));
   EXPECT_EQ(health_of(*receiver_, 1), RailState::Health::kAccepted);
 }
 
-TEST_F(ConnectionRailsTest, ARailOfTcpThatNobodyTakesIsWarnedOfOnceAndAskedForSeldom) {
+TEST_F(RecoveryTest, ARailOfTcpThatNobodyTakesIsWarnedOfOnceAndAskedForSeldom) {
   join({0, 4}, {2, 5});
-  EXPECT_EQ(sender_->due(), TimePoint()) << "at once";
+  EXPECT_EQ(sender_->recovery().due(), TimePoint()) << "at once";
   // Nobody listens there.
   ASSERT_TRUE(pass(milliseconds(0)));
   EXPECT_EQ(health_of(*sender_, 1), RailState::Health::kDown);
-  EXPECT_EQ(sender_->due(), now_ + seconds(1));
+  EXPECT_EQ(sender_->recovery().due(), now_ + seconds(1));
   EXPECT_THAT(log_.warned(), HasSubstr("ib0: no rail over TCP on lo to "));
   EXPECT_THAT(log_.warned(), testing::EndsWith(": the peer does not take it\n"));
   const std::string once = log_.warned();
@@ -139,15 +140,15 @@ TEST_F(ConnectionRailsTest, ARailOfTcpThatNobodyTakesIsWarnedOfOnceAndAskedForSe
 }
 
 // A stream that is under way is asked about more and more seldom.
-TEST_F(ConnectionRailsTest, AStreamThatNobodyWelcomesIsGivenUp) {
+TEST_F(RecoveryTest, AStreamThatNobodyWelcomesIsGivenUp) {
   join({0, 4}, {2, 5});
   rails_[5]->listening = *sockets::open_listener(rails_[5]->device.exchange);
   ASSERT_TRUE(pass(milliseconds(0)));
   EXPECT_EQ(health_of(*sender_, 1), RailState::Health::kProving);
   int looks = 0;
   for (; health_of(*sender_, 1) == RailState::Health::kProving; ++looks) {
-    now_ = sender_->due();
-    ASSERT_TRUE(sender_->advance(now_));
+    now_ = sender_->recovery().due();
+    ASSERT_TRUE(sender_->recovery().advance(now_));
   }
   EXPECT_LT(looks, 100);
   EXPECT_THAT(log_.warned(), HasSubstr("nobody answers there; may TCP pass to its ports"));
@@ -155,7 +156,7 @@ TEST_F(ConnectionRailsTest, AStreamThatNobodyWelcomesIsGivenUp) {
   EXPECT_EQ(health_of(*receiver_, 1), RailState::Health::kDown);
 }
 
-TEST_F(ConnectionRailsTest, WhatIsSaidOfARailIsSaidOfEachPeerOnce) {
+TEST_F(RecoveryTest, WhatIsSaidOfARailIsSaidOfEachPeerOnce) {
   const Endpoint first{Ipv4Address{1}, 1};
   const Endpoint second{Ipv4Address{2}, 1};
   join({0, 4}, {2, 5}, first);
@@ -175,45 +176,45 @@ TEST_F(ConnectionRailsTest, WhatIsSaidOfARailIsSaidOfEachPeerOnce) {
 
 // Nothing says what the device has still to write: the sender ends first, and what was in the
 // network passes.
-TEST_F(ConnectionRailsTest, AReceiverWhoseDeviceIsDeadFencesAfterTheSender) {
+TEST_F(RecoveryTest, AReceiverWhoseDeviceIsDeadFencesAfterTheSender) {
   join({0, 1}, {2, 3});
   host_.devices.kill("fake3");
   rails_[3]->device.opened->is_dead = true;
-  ASSERT_TRUE(receiver_->lose(1, "it is dead"));
-  ASSERT_TRUE(receiver_->advance(now_));
-  EXPECT_EQ(health_of(*receiver_, 1), RailState::Health::kDraining);
+  ASSERT_TRUE(receiver_->recovery().lose(1, "it is dead"));
+  ASSERT_TRUE(receiver_->recovery().advance(now_));
+  EXPECT_EQ(health_of(*receiver_, 1), RailState::Health::kMute);
   ASSERT_TRUE(exchange());
   EXPECT_EQ(health_of(*sender_, 1), RailState::Health::kFenced) << "as it was asked to";
   ASSERT_TRUE(pass(milliseconds(499)));
-  EXPECT_EQ(health_of(*receiver_, 1), RailState::Health::kDraining);
+  EXPECT_EQ(health_of(*receiver_, 1), RailState::Health::kMute);
   ASSERT_TRUE(pass(milliseconds(2)));
   ASSERT_TRUE(pass(milliseconds(2)));
   EXPECT_EQ(health_of(*receiver_, 1), RailState::Health::kDown);
   EXPECT_EQ(health_of(*sender_, 1), RailState::Health::kDown);
 }
 
-TEST_F(ConnectionRailsTest, BytesThatADeadDeviceAcknowledgedAndDidNotReportEndTheConnection) {
+TEST_F(RecoveryTest, BytesThatADeadDeviceAcknowledgedAndDidNotReportEndTheConnection) {
   join({0, 1}, {2, 3});
   const std::array<RecvSession::Buffer, 1> buffers{};
-  ASSERT_TRUE(receiver_->receiver().post(buffers));
+  ASSERT_TRUE(receiver_->traffic().receiver().post(buffers));
   host_.devices.kill("fake3");
   rails_[3]->device.opened->is_dead = true;
-  ASSERT_TRUE(receiver_->lose(1, "it is dead"));
-  ASSERT_TRUE(receiver_->advance(now_));
+  ASSERT_TRUE(receiver_->recovery().lose(1, "it is dead"));
+  ASSERT_TRUE(receiver_->recovery().advance(now_));
   RailNote fenced = make_note(RailNote::Step::kFenced, 1, 0);
   fenced.number = 1;
   fenced.holdings.sequences[0] = 1;
   fenced.holdings.pieces[0] = 1;
-  ASSERT_TRUE(receiver_->hear(fenced, now_));
-  ASSERT_TRUE(receiver_->advance(now_ + milliseconds(499)));
-  const Status outcome = receiver_->advance(now_ + milliseconds(500));
+  ASSERT_TRUE(receiver_->recovery().hear(fenced, now_));
+  ASSERT_TRUE(receiver_->recovery().advance(now_ + milliseconds(499)));
+  const Status outcome = receiver_->recovery().advance(now_ + milliseconds(500));
   ASSERT_FALSE(outcome);
   EXPECT_EQ(outcome.error().code, Errc::kNoDevice);
   EXPECT_THAT(outcome.error().where, HasSubstr("acknowledged bytes and does not say where"));
 }
 
 // Were a later work carried out, its completion would speak for the one that was refused, too.
-TEST_F(ConnectionRailsTest, NothingIsCarriedOutBehindAWorkThatAQueuePairRefused) {
+TEST_F(RecoveryTest, NothingIsCarriedOutBehindAWorkThatAQueuePairRefused) {
   join({0, 1}, {2, 3});
   WorkRequest nothing;
   nothing.is_signalled = true;
@@ -221,45 +222,46 @@ TEST_F(ConnectionRailsTest, NothingIsCarriedOutBehindAWorkThatAQueuePairRefused)
   nothing.rkey = sender_->peer_facts().on[0].memory_rkey;
   host_.devices.refuse("ibv_post_send fake0", ENOMEM);
   nothing.id = 1;
-  ASSERT_TRUE(sender_->post(0, nothing));
-  EXPECT_TRUE(sender_->has_broken());
+  ASSERT_TRUE(sender_->traffic().post(0, nothing));
+  EXPECT_TRUE(sender_->traffic().has_broken());
   host_.devices.refuse("ibv_post_send fake0", 0);
   nothing.id = 2;
-  ASSERT_TRUE(sender_->post(0, nothing));
+  ASSERT_TRUE(sender_->traffic().post(0, nothing));
   std::array<ibv_wc, 2> completions;
   int count = 0;
   while (count == 0) count = sender_->rail_states()[0].queues->poll(completions);
   EXPECT_EQ(count, 1);
   EXPECT_EQ(completions[0].wr_id, 2U);
   EXPECT_EQ(completions[0].status, IBV_WC_WR_FLUSH_ERR);
-  ASSERT_TRUE(sender_->lose_broken());
+  ASSERT_TRUE(sender_->recovery().lose_broken());
   EXPECT_EQ(health_of(*sender_, 0), RailState::Health::kFenced);
 }
 
-TEST_F(ConnectionRailsTest, TheOnlyRailThatNobodyTakesEndsIt) {
+TEST_F(RecoveryTest, TheOnlyRailThatNobodyTakesEndsIt) {
   join({4}, {5});
   const Status outcome = pass(milliseconds(0));
   ASSERT_FALSE(outcome);
   EXPECT_EQ(outcome.error().code, Errc::kTimedOut);
 }
 
-TEST_F(ConnectionRailsTest, AnOfferThatIsNeverAnsweredEnds) {
+TEST_F(RecoveryTest, AnOfferThatIsNeverAnsweredEnds) {
   join({0, 4}, {2, 5});
-  ASSERT_TRUE(sender_->advance(now_));
+  ASSERT_TRUE(sender_->recovery().advance(now_));
   (void)notes_of(*sender_);
   EXPECT_EQ(health_of(*sender_, 1), RailState::Health::kOffered);
   now_ += seconds(41);
-  ASSERT_TRUE(sender_->advance(now_));
+  ASSERT_TRUE(sender_->recovery().advance(now_));
   EXPECT_EQ(health_of(*sender_, 1), RailState::Health::kDown);
   EXPECT_THAT(log_.warned(), HasSubstr("the peer does not answer"));
 }
 
 // The first thing that happens to some: a NIC fails before the stream beside it is dialled.
-TEST_F(ConnectionRailsTest, ARailOfTcpThatIsNotUpYetIsWaitedFor) {
+TEST_F(RecoveryTest, ARailOfTcpThatIsNotUpYetIsWaitedFor) {
   join({0, 4}, {2, 5});
   rails_[5]->listening = *sockets::open_listener(rails_[5]->device.exchange);
-  for (const auto& end : {sender_.get(), receiver_.get()}) end->await_tcp(now_ + seconds(20));
-  ASSERT_TRUE(sender_->lose(0, "its port is down"));
+  for (const auto& end : {sender_.get(), receiver_.get()})
+    end->recovery().await_tcp(now_ + seconds(20));
+  ASSERT_TRUE(sender_->recovery().lose(0, "its port is down"));
   EXPECT_THAT(log_.warned(), HasSubstr("its port is down; messages wait for that of TCP"));
   rails_[0]->is_port_down = true;  // And stays so.
   const auto is_up = [this](Connection& end) {
@@ -271,13 +273,15 @@ TEST_F(ConnectionRailsTest, ARailOfTcpThatIsNotUpYetIsWaitedFor) {
     take_in();
   }
   for (int i = 0; i < 60; ++i) ASSERT_TRUE(pass(seconds(1))) << "it has come in time";
-  EXPECT_FALSE(sender_->lose(1, "it is cut")) << "the last, and nothing is awaited any more";
+  EXPECT_FALSE(sender_->recovery().lose(1, "it is cut"))
+      << "the last, and nothing is awaited any more";
 }
 
-TEST_F(ConnectionRailsTest, ARailOfTcpIsWaitedForAsLongAsConnectionsAre) {
+TEST_F(RecoveryTest, ARailOfTcpIsWaitedForAsLongAsConnectionsAre) {
   join({0, 4}, {2, 5});
-  for (const auto& end : {sender_.get(), receiver_.get()}) end->await_tcp(now_ + seconds(20));
-  ASSERT_TRUE(receiver_->lose(0, "its port is down"));
+  for (const auto& end : {sender_.get(), receiver_.get()})
+    end->recovery().await_tcp(now_ + seconds(20));
+  ASSERT_TRUE(receiver_->recovery().lose(0, "its port is down"));
   rails_[2]->is_port_down = true;
   const TimePoint begun = now_;
   Status outcome;
@@ -287,15 +291,16 @@ TEST_F(ConnectionRailsTest, ARailOfTcpIsWaitedForAsLongAsConnectionsAre) {
   EXPECT_EQ(now_ - begun, seconds(20));
 }
 
-TEST_F(ConnectionRailsTest, ARailOfTcpThatNeverCameIsNotWaitedForLater) {
+TEST_F(RecoveryTest, ARailOfTcpThatNeverCameIsNotWaitedForLater) {
   join({0, 4}, {2, 5});
-  for (const auto& end : {sender_.get(), receiver_.get()}) end->await_tcp(now_ + seconds(20));
+  for (const auto& end : {sender_.get(), receiver_.get()})
+    end->recovery().await_tcp(now_ + seconds(20));
   for (int i = 0; i < 21; ++i) ASSERT_TRUE(pass(seconds(1)));
-  EXPECT_FALSE(sender_->lose(0, "its port is down"));
+  EXPECT_FALSE(sender_->recovery().lose(0, "its port is down"));
 }
 
 // Of kinds that are not in the same places at both ends, and with one of RDMA more at one.
-TEST_F(ConnectionRailsTest, RailsAreJoinedByKindAndNumber) {
+TEST_F(RecoveryTest, RailsAreJoinedByKindAndNumber) {
   join({4, 0, 1}, {2, 5});
   ASSERT_EQ(sender_->rail_states().size(), 2U);
   ASSERT_EQ(receiver_->rail_states().size(), 2U);
@@ -307,19 +312,19 @@ TEST_F(ConnectionRailsTest, RailsAreJoinedByKindAndNumber) {
   EXPECT_EQ(receiver_->rail_states()[1].key, 1);
 }
 
-TEST_F(ConnectionRailsTest, ATicketIsGoodOnceAndWhileItIsAwaited) {
+TEST_F(RecoveryTest, ATicketIsGoodOnceAndWhileItIsAwaited) {
   join({0, 4}, {2, 5});
   rails_[5]->listening = *sockets::open_listener(rails_[5]->device.exchange);
   link::Fd none;
-  EXPECT_FALSE(receiver_->take_stream({}, none)) << "nothing was accepted";
+  EXPECT_FALSE(receiver_->recovery().take_stream({}, none)) << "nothing was accepted";
   ASSERT_TRUE(pass(milliseconds(0)));
   const Ticket ticket = receiver_->rail_states()[1].ticket;
   EXPECT_NE(ticket, Ticket{});
   link::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  EXPECT_FALSE(receiver_->take_stream({}, fd));
-  EXPECT_TRUE(receiver_->take_stream(ticket, fd));
-  EXPECT_FALSE(receiver_->take_stream(ticket, fd));
-  EXPECT_FALSE(sender_->take_stream(ticket, fd));
+  EXPECT_FALSE(receiver_->recovery().take_stream({}, fd));
+  EXPECT_TRUE(receiver_->recovery().take_stream(ticket, fd));
+  EXPECT_FALSE(receiver_->recovery().take_stream(ticket, fd));
+  EXPECT_FALSE(sender_->recovery().take_stream(ticket, fd));
 }
 
 }  // namespace
