@@ -105,7 +105,7 @@ void exchange(ByteSource& in) {
   RecordReader reader;
   while (!in.is_empty()) {
     const auto room = reader.room();
-    require(!room.empty() && room.size() <= kMaxRecordBytes);
+    require(!room.empty() && room.size() <= ExchangeProtocol::kMaxBytes);
     const auto got = in.bytes(std::min<std::size_t>(1U + in.u8(), room.size()));
     std::copy(got.begin(), got.end(), room.begin());
     reader.add(got.size());

@@ -19,6 +19,7 @@
 #include "transport/core/own_thread.h"
 #include "transport/core/process_mark.h"
 #include "transport/core/socket_address.h"
+#include "transport/verbs/session/record_codec.h"
 
 namespace ztcp::verbs {
 namespace {
@@ -258,26 +259,27 @@ bool ConnectionManager::take_event() {
 void ConnectionManager::on_request(CmId& id, const CmEvent& event) {
   // Whoever is expected was so before the peer heard of it.
   take_changes();
-  Invitation told;
+  const auto told =
+      records::load<Invitation>({static_cast<const std::byte*>(event.parameters.private_data),
+                                 event.parameters.private_data_bytes});
   std::shared_ptr<CmConnection> connection;
-  if (event.parameters.private_data_bytes >= sizeof told) {
-    std::memcpy(&told, event.parameters.private_data, sizeof told);
+  if (told && told->magic == Invitation::kMagic) {
     const std::lock_guard lock(mutex_);
     const auto found = std::find_if(connections_.begin(), connections_.end(), [&](const auto& one) {
-      return !one->plan_.initiates && one->plan_.nonce == told.nonce;
+      return !one->plan_.initiates && one->plan_.nonce == told->nonce;
     });
-    if (found != connections_.end() && told.magic == Invitation::kMagic) connection = *found;
+    if (found != connections_.end()) connection = *found;
   }
   // A stranger, or of a connection that was given up.
-  if (connection == nullptr || told.queue_pair >= connection->ids_.size() ||
-      connection->ids_[told.queue_pair] != nullptr) {
+  if (connection == nullptr || told->queue_pair >= connection->ids_.size() ||
+      connection->ids_[told->queue_pair] != nullptr) {
     api_.reject(&id, nullptr, 0);
     api_.destroy_id(&id);
     return;
   }
   id.context = connection.get();
-  connection->ids_[told.queue_pair] = &id;
-  CmParameters parameters = parameters_for(connection->plan_.numbers[told.queue_pair]);
+  connection->ids_[told->queue_pair] = &id;
+  CmParameters parameters = parameters_for(connection->plan_.numbers[told->queue_pair]);
   if (api_.accept(&id, &parameters) != 0)
     fail(*connection, fmt::format("rdma_accept: {}", std::strerror(errno)));
 }

@@ -66,7 +66,7 @@ struct ControlConnection {
     if constexpr (std::is_same_v<Record, RailNote>) {
       if (!has_room()) return close_path(), false;
     }
-    return send(std::as_bytes(std::span(&record, 1)));
+    return send(records::bytes_of(record));
   }
   bool send(std::span<const std::byte> bytes);
   // Ends this TCP connection, and tells the peer that it alone ends.

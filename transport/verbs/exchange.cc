@@ -3,29 +3,15 @@
 #include "transport/verbs/exchange.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace ztcp::verbs {
 namespace {
 
-template <class Record>
-std::span<const std::byte> bytes_of(const Record& record) {
-  return std::as_bytes(std::span(&record, 1));
-}
-
-template <class Record>
-Record make(RecordKind kind) {
-  Record out;
-  out.header.kind = kind;
-  out.header.size_bytes = sizeof out;
-  return out;
-}
-
 msg::Digest prove(const msg::ClusterKey& key, std::string_view label, const Hello& hello,
                   Answer answer) {
   answer.proof = {};
-  return msg::hmac_sha256(key,
-                          {std::as_bytes(std::span(label)), bytes_of(hello), bytes_of(answer)});
+  return msg::hmac_sha256(
+      key, {std::as_bytes(std::span(label)), records::bytes_of(hello), records::bytes_of(answer)});
 }
 
 constexpr std::string_view kReceiver = "ztcp verbs 1 receiver";
@@ -40,20 +26,10 @@ std::string rails_text(const EndFacts& facts) {
   return out.empty() ? "none" : out;
 }
 
-template <std::size_t N>
-std::string printable(const std::array<char, N>& from) {
-  std::string out;
-  for (const char c : from) {
-    if (c == '\0') break;
-    out += c >= ' ' && c <= '~' ? c : '?';
-  }
-  return out;
-}
-
 }  // namespace
 
 Hello make_hello(const Cookie& cookie, const Nonce& nonce, const EndFacts& facts) {
-  auto out = make<Hello>(RecordKind::kHello);
+  auto out = records::make<Hello>();
   out.cookie = cookie;
   out.nonce = nonce;
   out.facts = facts;
@@ -62,43 +38,43 @@ Hello make_hello(const Cookie& cookie, const Nonce& nonce, const EndFacts& facts
 
 Answer make_answer(const msg::ClusterKey& key, const Hello& hello, const Nonce& nonce,
                    const EndFacts& facts) {
-  auto out = make<Answer>(RecordKind::kAnswer);
+  auto out = records::make<Answer>();
   out.nonce = nonce;
   out.facts = facts;
   out.proof = prove(key, kReceiver, hello, out);
   return out;
 }
 
-Wait make_wait() { return make<Wait>(RecordKind::kWait); }
+Wait make_wait() { return records::make<Wait>(); }
 
 Ready make_ready(const msg::ClusterKey& key, const Hello& hello, const Answer& answer) {
-  auto out = make<Ready>(RecordKind::kReady);
+  auto out = records::make<Ready>();
   out.proof = prove(key, kSender, hello, answer);
   return out;
 }
 
 CloseRecord make_close_record(std::uint8_t code, std::string_view text) {
-  auto out = make<CloseRecord>(RecordKind::kClose);
+  auto out = records::make<CloseRecord>();
   out.code = code;
-  text.copy(out.text.data(), out.text.size() - 1);
+  records::put_text(text, out.text);
   return out;
 }
 
 StreamHello make_stream_hello(const Ticket& ticket) {
-  auto out = make<StreamHello>(RecordKind::kStream);
+  auto out = records::make<StreamHello>();
   out.ticket = ticket;
   return out;
 }
 
 PathHello make_path_hello(const Ticket& ticket, std::uint32_t heard) {
-  auto out = make<PathHello>(RecordKind::kPath);
+  auto out = records::make<PathHello>();
   out.ticket = ticket;
   out.heard = heard;
   return out;
 }
 
 RailNote make_note(RailNote::Step step, std::size_t rail, std::uint32_t epoch) {
-  auto out = make<RailNote>(RecordKind::kRail);
+  auto out = records::make<RailNote>();
   out.rail = static_cast<std::uint8_t>(rail);
   out.step = step;
   out.epoch = epoch;
@@ -114,8 +90,8 @@ bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& ans
   return msg::equal_in_constant_time(ready.proof, prove(key, kSender, hello, answer));
 }
 
-std::string text_of(const CloseRecord& record) { return printable(record.text); }
-std::string device_of(const RailFacts& facts) { return printable(facts.device); }
+std::string text_of(const CloseRecord& record) { return records::printable(record.text); }
+std::string device_of(const RailFacts& facts) { return records::printable(facts.device); }
 
 const RailFacts* counterpart(const RailFacts& of, const EndFacts& all) {
   for (std::size_t i = 0; i < std::min<std::size_t>(all.rails, kMaxRails); ++i)
@@ -164,40 +140,6 @@ std::string mismatch(const EndFacts& ours, const EndFacts& theirs) {
   if (has_common) return {};
   return "no rail in common: " + rails_text(ours) + " here, " + rails_text(theirs) +
          " at the peer; merge NICs of the same networks in the same order in both hosts' ztcp.conf";
-}
-
-std::span<std::byte> RecordReader::room() {
-  return std::span(bytes_).subspan(size_, wanted() - size_);
-}
-
-RecordHeader RecordReader::header() const {
-  RecordHeader out;
-  std::memcpy(&out, bytes_.data(), sizeof out);
-  return out;
-}
-
-// Never beyond the record: what follows it is another's.
-std::size_t RecordReader::wanted() const {
-  if (size_ < sizeof(RecordHeader)) return sizeof(RecordHeader);
-  return std::clamp<std::size_t>(header().size_bytes, sizeof(RecordHeader), kMaxRecordBytes);
-}
-
-Result<bool> RecordReader::is_complete() const {
-  if (size_ < sizeof(RecordHeader)) return false;
-  const RecordHeader told = header();
-  if (told.magic != RecordHeader::kMagic || told.size_bytes < sizeof told ||
-      told.size_bytes > kMaxRecordBytes)
-    return fail(Errc::kProtocol, "no record of a verbs exchange");
-  if (told.version != RecordHeader::kVersion)
-    return fail(Errc::kProtocol, "a verbs exchange of another version: install the same release");
-  return size_ == told.size_bytes;
-}
-
-Status RecordReader::take(std::span<std::byte> out) {
-  if (size_ != out.size()) return fail(Errc::kProtocol, "a record of another size");
-  std::copy_n(bytes_.begin(), size_, out.begin());
-  size_ = 0;
-  return {};
 }
 
 }  // namespace ztcp::verbs

@@ -60,6 +60,7 @@
 #include "transport/msg/session.h"
 #include "transport/verbs/session/holdings.h"
 #include "transport/verbs/session/rails.h"
+#include "transport/verbs/session/record_codec.h"
 
 namespace ztcp::verbs {
 
@@ -78,15 +79,17 @@ enum class RecordKind : std::uint8_t {
   kWait = 8
 };
 
-struct RecordHeader {
+struct ExchangeProtocol {
+  using Kind = RecordKind;
   static constexpr std::uint32_t kMagic = 0x44527a54;  // "TzRD"
   static constexpr std::uint8_t kVersion = 5;
-
-  std::uint32_t magic = kMagic;
-  std::uint8_t version = kVersion;
-  RecordKind kind = RecordKind::kHello;
-  std::uint16_t size_bytes = 0;
+  static constexpr std::size_t kMaxBytes = 1272;  // An answer.
+  static constexpr const char* kNoRecord = "no record of a verbs exchange";
+  static constexpr const char* kOtherVersion =
+      "a verbs exchange of another version: install the same release";
 };
+using RecordHeader = records::Header<ExchangeProtocol>;
+using RecordReader = records::Reader<ExchangeProtocol>;
 static_assert(sizeof(RecordHeader) == 8);
 
 enum class Network : std::uint8_t { kEthernet, kInfiniBand, kIwarp };
@@ -143,25 +146,30 @@ struct EndFacts {
 static_assert(sizeof(EndFacts) == 1216);
 
 struct Hello {
+  static constexpr RecordKind kKind = RecordKind::kHello;
   RecordHeader header;
   Cookie cookie{};
   Nonce nonce{};
   EndFacts facts;
 };
 struct Answer {
+  static constexpr RecordKind kKind = RecordKind::kAnswer;
   RecordHeader header;
   Nonce nonce{};
   EndFacts facts;
   msg::Digest proof{};
 };
 struct Wait {
+  static constexpr RecordKind kKind = RecordKind::kWait;
   RecordHeader header;
 };
 struct Ready {
+  static constexpr RecordKind kKind = RecordKind::kReady;
   RecordHeader header;
   msg::Digest proof{};
 };
 struct CloseRecord {
+  static constexpr RecordKind kKind = RecordKind::kClose;
   static constexpr std::uint8_t kOrderly = 0xff;
   // This TCP connection alone ends, by its sender's will: its process lives, and the queue pairs
   // stay.
@@ -172,16 +180,19 @@ struct CloseRecord {
   std::array<char, 119> text{};  // Why, for the other's log.
 };
 struct StreamHello {
+  static constexpr RecordKind kKind = RecordKind::kStream;
   RecordHeader header;
   Ticket ticket{};
 };
 struct PathHello {
+  static constexpr RecordKind kKind = RecordKind::kPath;
   RecordHeader header;
   Ticket ticket{};
   std::uint32_t heard = 0;
   std::uint32_t reserved = 0;
 };
 struct RailNote {
+  static constexpr RecordKind kKind = RecordKind::kRail;
   enum class Step : std::uint8_t {
     kFenced = 1,
     kOffer = 2,
@@ -204,7 +215,7 @@ struct RailNote {
 static_assert(sizeof(RailNote) == 556);
 static_assert(sizeof(Hello) == 1256 && sizeof(Answer) == 1272 && sizeof(Ready) == 40 &&
               sizeof(CloseRecord) == 128 && sizeof(StreamHello) == 24 && sizeof(PathHello) == 32);
-inline constexpr std::size_t kMaxRecordBytes = sizeof(Answer);
+static_assert(sizeof(Answer) == ExchangeProtocol::kMaxBytes);
 
 Hello make_hello(const Cookie& cookie, const Nonce& nonce, const EndFacts& facts);
 Answer make_answer(const msg::ClusterKey& key, const Hello& hello, const Nonce& nonce,
@@ -230,35 +241,5 @@ const RailFacts* counterpart(const RailFacts& of, const EndFacts& all);
 // Why two such ends can't be joined; empty: they can.
 std::string mismatch(const EndFacts& ours, const EndFacts& theirs);
 std::string mismatch(const RailFacts& ours, const RailFacts& theirs);
-
-// Bytes of a stream, as they come, in records.
-class RecordReader {
- public:
-  // Where to read into, and how much of it.
-  std::span<std::byte> room();
-  void add(std::size_t bytes) { size_ += bytes; }
-  // Whether a whole record is here. kProtocol: it is none, or of another version.
-  Result<bool> is_complete() const;
-  RecordKind kind() const { return header().kind; }
-  // Of one that is none: because its version is another.
-  bool is_of_other_version() const {
-    return header().magic == RecordHeader::kMagic && header().version != RecordHeader::kVersion;
-  }
-  // Takes it out, as a record of its kind().
-  template <class Record>
-  Result<Record> take() {
-    Record out;
-    ZTCP_CHECK(take({reinterpret_cast<std::byte*>(&out), sizeof out}));
-    return out;
-  }
-
- private:
-  RecordHeader header() const;
-  std::size_t wanted() const;
-  Status take(std::span<std::byte> out);
-
-  std::array<std::byte, kMaxRecordBytes> bytes_{};
-  std::size_t size_ = 0;
-};
 
 }  // namespace ztcp::verbs

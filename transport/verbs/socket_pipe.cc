@@ -49,7 +49,7 @@ Result<std::size_t> SocketPipe::receive(std::span<const std::span<std::byte>> pa
 
 Result<bool> SocketPipe::greet(const Ticket& ticket) {
   const StreamHello hello = make_stream_hello(ticket);
-  const std::array<std::span<const std::byte>, 1> parts{std::as_bytes(std::span(&hello, 1))};
+  const std::array<std::span<const std::byte>, 1> parts{records::bytes_of(hello)};
   const std::size_t took = ZTCP_TRY(send(parts));
   // The first bytes of a connection: the kernel takes them whole.
   if (took != 0 && took != sizeof hello) return fail(Errc::kSystem, "sendmsg");

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -55,16 +54,14 @@ class HandPath {
   }
   template <class Record>
   bool say(const Record& record) const {
-    return say(std::as_bytes(std::span(&record, 1)));
+    return say(records::bytes_of(record));
   }
   // The next record, whatever it is; empty: the other end has ended the path.
   std::vector<std::byte> hear() const {
     std::vector<std::byte> out(sizeof(RecordHeader));
     if (!read(out)) return {};
-    RecordHeader header;
-    std::memcpy(&header, out.data(), sizeof header);
-    out.resize(header.size_bytes);
-    return read(std::span(out).subspan(sizeof header)) ? out : std::vector<std::byte>();
+    out.resize(records::load<RecordHeader>(out)->size_bytes);
+    return read(std::span(out).subspan(sizeof(RecordHeader))) ? out : std::vector<std::byte>();
   }
   // The next record, which is of this kind.
   // A receiver that has others to serve first says so.
@@ -72,10 +69,7 @@ class HandPath {
   std::optional<Record> hear() const {
     std::vector<std::byte> bytes = hear();
     while (bytes.size() == sizeof(Wait)) bytes = hear();
-    if (bytes.size() != sizeof(Record)) return std::nullopt;
-    Record out;
-    std::memcpy(&out, bytes.data(), sizeof out);
-    return out;
+    return bytes.size() == sizeof(Record) ? records::load<Record>(bytes) : std::nullopt;
   }
   void end() { fd_ = link::Fd(); }
   int fd() const { return fd_.get(); }

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 
 #include "transport/core/ordered_copy.h"
+#include "transport/verbs/session/record_codec.h"
 
 namespace ztcp::verbs {
 
@@ -53,7 +53,7 @@ Status PieceStream::flush() {
     const std::size_t begin = sent_bytes_ - skipped;
     const std::byte* const bytes = first.bytes == nullptr ? first.kept.data() : first.bytes;
     const std::array<std::span<const std::byte>, 2> parts{
-        std::as_bytes(std::span(&first.record, 1)).subspan(skipped),
+        records::bytes_of(first.record).subspan(skipped),
         std::span(bytes + begin, std::min(first.record.size_bytes - begin, left))};
     const std::size_t took = left == 0 ? 0 : ZTCP_TRY(pipe_.send(parts));
     left -= std::min(took, left);
@@ -115,8 +115,7 @@ Status PieceStream::take(std::span<Told> out, std::size_t& count) {
         if (!ZTCP_TRY(look(fill()))) return {};
         continue;
       }
-      landing_.emplace();
-      std::memcpy(&*landing_, &staged_[staged_begin_], sizeof *landing_);
+      landing_ = records::load<StreamRecord>(std::span(staged_).subspan(staged_begin_));
       staged_begin_ += sizeof *landing_;
       landed_bytes_ = 0;
       const auto kind = landing_->kind;
