@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What is called of libibverbs, as a table: filled from the library at run time (library.h), so
-// that a host without it loads the plugin, and by a provider in memory in tests. Posting and
-// polling are not in it: the library's header has them as calls of the context's own operations.
+// The calls into libibverbs, as a table. The library fills it at run time (library.h), so that the
+// plugin also loads on a host without it; tests fill it with a provider in memory. Posting and
+// polling are not in the table: the library's header has them as calls of the context's own
+// operations.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@
 
 #include "transport/verbs/cm_api.h"
 
-// The header has it as a macro that calls what the table is for.
+// The header defines a macro of this name that calls the library directly.
 #undef ibv_get_device_list
 #undef ibv_query_port
 #undef ibv_reg_mr
@@ -28,7 +29,7 @@ struct Api {
   ibv_context* (*open_device)(ibv_device* device) = nullptr;
   int (*close_device)(ibv_context* context) = nullptr;
   int (*query_device)(ibv_context* context, ibv_device_attr* out) = nullptr;
-  // Leaves alone what came later than link_layer: zero it first.
+  // Does not write the members behind link_layer: zero the struct first.
   int (*query_port)(ibv_context* context, std::uint8_t port, ibv_port_attr* out) = nullptr;
   int (*query_gid)(ibv_context* context, std::uint8_t port, int index, ibv_gid* out) = nullptr;
   int (*get_async_event)(ibv_context* context, ibv_async_event* out) = nullptr;

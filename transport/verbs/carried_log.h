@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What went over a device as NCCL sees it, and over each rail of a merged one: told when its last
-// connection is closed, at most once a minute, and when the process ends. NICs of the other
-// transports tell as much (ustack/nic_log.h). Any thread.
+// Logs how much went over a device as NCCL sees it, and over each rail of a merged one: when its
+// last connection is closed, at most once a minute, and when the process ends. NICs of the other
+// transports log the same (ustack/nic_log.h). Any thread.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace ztcp::verbs {
 
-// Of one connection, in its direction.
+// Totals of one connection, in its direction.
 struct Carried {
   std::uint64_t messages = 0;
   std::array<std::uint64_t, kMaxRails> bytes{};  // By rail of the device.
@@ -38,7 +38,7 @@ class CarriedLog {
   void opened();
   // The line to be told, if there is one.
   std::optional<std::string> closed(const Carried& carried, bool sent, Clock::time_point now);
-  // Before the process ends: what was not told yet.
+  // The totals that were not logged yet, before the process ends.
   std::optional<std::string> rest();
 
  private:

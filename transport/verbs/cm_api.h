@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What is called of librdmacm, the connection manager of RDMA devices, as a table like that of
-// libibverbs (api.h), and what it takes. Declared here, as its ABI has been since rdma-core 22 and
-// long before: whoever builds this needs no header of it.
+// The calls into librdmacm, the connection manager of RDMA devices, as a table like that of
+// libibverbs (api.h), and their types. They are declared here, as the ABI has been since rdma-core
+// 22 and long before, so that the build needs no header of the library.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct CmChannel {
 
 // Its beginning: it is the library's, and longer.
 struct CmId {
-  ibv_context* verbs = nullptr;  // Of the device that its address belongs to; the library's own.
+  ibv_context* verbs = nullptr;  // The device that its address belongs to; owned by the library.
   CmChannel* channel = nullptr;
   void* context = nullptr;
 };

@@ -16,7 +16,8 @@
 namespace ztcp::verbs {
 namespace {
 
-// What another rail may be spared of. The rest is of memory, or of what both ends agreed upon.
+// Whether the failure is the rail's own, so that another rail can go on. The other failures concern
+// memory, or values that both ends agreed upon.
 bool is_of_rail(ibv_wc_status status) {
   switch (status) {
     case IBV_WC_WR_FLUSH_ERR:
@@ -62,7 +63,7 @@ void CommEnd::tell() noexcept {
   control_thread_->send_notes(connection_);
 }
 
-// Without memory for words the next call finds it broken still.
+// Without memory for the message, the next call still finds the rail broken.
 void CommEnd::lose_broken() noexcept {
   try {
     if (error_ || !connection_->traffic().has_broken()) return;
@@ -85,7 +86,7 @@ std::string CommEnd::describe(const ibv_wc& completion, std::size_t rail) const 
 }
 
 Error CommEnd::fail(const ibv_wc& completion, std::size_t rail) {
-  // A queue pair that the peer broke is flushed: the peer's event says why.
+  // When the peer breaks a queue pair, its work is flushed; the peer's event says why.
   if (completion.status == IBV_WC_WR_FLUSH_ERR && connection_->peer_status().has_ended())
     return fail({connection_->peer_status().code(), 0, "the peer"},
                 connection_->peer_status().text());
@@ -123,7 +124,7 @@ Result<int> CommEnd::poll(std::size_t index) {
     if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
       if (!is_of_rail(completion.status) || !lose(index, describe(completion, index)))
         return tl::unexpected(fail(completion, index));
-      // Nothing else that it tells is for a sender.
+      // A sender needs nothing from the remaining completions.
       if (!rail_state.is_polled()) return i + 1;
       connection_->recovery().take_drained(index, completion);
       continue;
@@ -139,14 +140,14 @@ Result<int> CommEnd::poll(std::size_t index) {
 
 Result<int> CommEnd::poll_stream(std::size_t index) {
   const RailState& rail_state = connection_->rail_states()[index];
-  if (!rail_state.stream) return 0;  // It is not dialled yet.
+  if (!rail_state.stream) return 0;  // The sender has not dialled yet.
   std::array<PieceStream::Told, kCompletions> told;
   const auto count = rail_state.stream->pieces.poll(told);
   if (!count) {
     const Error& error = count.error();
     const std::string why = error.sys_errno == 0 ? ztcp::describe(error.code)
                                                  : std::string(std::strerror(error.sys_errno));
-    // What the peer may not say is no rail's fault.
+    // A protocol error is the peer's fault, not the rail's.
     if (error.code != Errc::kProtocol && lose(index, why)) return 0;
     return tl::unexpected(fail(error, why, *rail_state.rail));
   }
@@ -161,7 +162,7 @@ Status CommEnd::check_peer(bool waits_for_peer) {
   const PeerEvent event = peer.event();
   if (event == PeerEvent::kNone) [[likely]]
     return {};
-  // It holds all that was sent, also where the last acknowledgement was lost.
+  // The peer holds all that was sent, even if the last acknowledgement was lost.
   if (event == PeerEvent::kClosed) connection_->recovery().peer_has_all();
   const TimePoint now = clock_now();
   switch (peer.advise(waits_for_peer, connection_->needs_manager(), now)) {
@@ -179,7 +180,8 @@ Status CommEnd::check_peer(bool waits_for_peer) {
   return tl::unexpected(fail({peer.code(), 0, peer.subject()}, peer.text()));
 }
 
-// A rail that is found dead by it goes without the memory: nothing of it may go over that rail.
+// A rail that turns out to be dead here is left without the memory, which may not go over that
+// rail.
 Result<MemoryKey*> CommEnd::register_memory(const Region& region) {
   RailSet& rails = connection_->rails();
   const auto dead = [&] {
@@ -196,7 +198,8 @@ std::string CommEnd::describe_peer() const {
 }
 
 void CommEnd::close() {
-  // Of one that is being made the control thread's are all parts still, and nothing is under way.
+  // While the connection is being made, all its parts belong to the control thread, and no message
+  // is in flight.
   bool was_idle = true;
   Carried carried;
   if (connection_->phase() == Connection::Phase::kReady) {
@@ -205,7 +208,7 @@ void CommEnd::close() {
     was_idle = connection_->traffic().is_idle();
     if (!was_idle && !error_) connection_->traffic().abort();
   }
-  // A peer that was not told of the failure must not take what it sent for received.
+  // Unless it hears of the failure, the peer would take all that it sent for received.
   if (error_)
     control_thread_->close(connection_, static_cast<std::uint8_t>(error_->code), untold_);
   else if (was_idle)

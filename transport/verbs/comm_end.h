@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the comms of both directions do alike: poll the completion queue, hear the control thread's
-// events, and fail once, with the peer, the device, the queue pair and what mends it. One thread of
-// NCCL's at a time, but for memory.
+// The part that comms of both directions share: it polls the completion queues, watches the state
+// of the peer, and fails the comm once, with a message that names the peer, the device, the queue
+// pair and a remedy. One thread of NCCL's at a time; memory may be registered by another.
 #pragma once
 
 #include <array>
@@ -29,8 +29,8 @@ class CommEnd {
 
   Connection& connection() const { return *connection_; }
   Duration connect_timeout() const { return control_thread_->connect_timeout(); }
-  // Who uses the connection: what is to be told to the peer is told at its end, once nothing of the
-  // connection is locked any more. That takes no memory.
+  // Holds the connection's lock for one call of NCCL's. Its destructor first releases the lock and
+  // then sends the pending messages to the peer, which takes no memory.
   class Turn {
    public:
     explicit Turn(CommEnd& end) : end_(end), lock_(end.connection_->lock()) {}
@@ -49,21 +49,22 @@ class CommEnd {
     std::unique_lock<std::mutex> lock_;
   };
 
-  // What it failed of; absent: it lives.
+  // Why it has failed; absent: it has not.
   const std::optional<Error>& error() const { return error_; }
 
-  // Ends the connection: says why, here and to the peer.
+  // Ends the connection, and logs the reason here and at the peer.
   Error fail(const Error& error, const std::string& detail) {
     return fail(error, detail, connection_->rails().first());
   }
-  // Takes some of the completions that are there. False: none was.
+  // Processes some of the completions. False: there were none.
   Result<bool> poll();
-  // The rail has failed. False: it was the last, and the connection has.
+  // The rail has failed. False: it was the last one, so the connection has failed.
   bool lose(std::size_t rail, const std::string& why) {
     return connection_->recovery().lose(rail, why);
   }
-  // Nothing is completed any more, and something of ours waits: for the peer to do its part, or
-  // only for the NICs to end what is under way?
+  // Fails the comm if the peer has ended. Called when a poll found no completion and a request
+  // still waits; `waits_for_peer`: for an action of the peer, not only for the NICs to complete
+  // work.
   Status check_peer(bool waits_for_peer);
 
   std::string describe_peer() const;
@@ -71,7 +72,7 @@ class CommEnd {
   Status deregister_memory(MemoryKey* key) {
     return connection_->rails().registrations.remove(key);
   }
-  // Its comm is no more. What is under way is broken off, unless there is nothing.
+  // The comm is closed. Messages in flight are aborted.
   void close();
 
  private:
@@ -79,7 +80,7 @@ class CommEnd {
 
   Error fail(const Error& error, const std::string& detail, const Rail& rail);
   Error fail(const ibv_wc& completion, std::size_t rail);
-  // Those of one rail. How many there were.
+  // Completions of one rail. Returns their number.
   Result<int> poll(std::size_t rail);
   Result<int> poll_stream(std::size_t rail);
   std::string describe(const ibv_wc& completion, std::size_t rail) const;
@@ -89,7 +90,7 @@ class CommEnd {
   const std::shared_ptr<ControlThread> control_thread_;
   const std::shared_ptr<Connection> connection_;
   std::optional<Error> error_;
-  bool is_untold_ = false;  // To the peer.
+  bool is_untold_ = false;  // The peer is not told of the failure yet.
   std::string untold_;
 };
 

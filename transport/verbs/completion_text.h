@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a work completion that failed means, and what mends it.
+// The meaning of a failed work completion, and its remedy, for log lines.
 #pragma once
 
 #include "transport/core/result.h"
@@ -12,7 +12,7 @@ namespace ztcp::verbs {
 struct CompletionText {
   const char* name;    // "IBV_WC_RETRY_EXC_ERR"
   const char* words;   // "the peer's NIC did not answer"
-  const char* advice;  // What to do.
+  const char* advice;  // A remedy.
   Errc code;
 };
 

@@ -12,7 +12,7 @@ namespace ztcp::verbs {
 
 namespace {
 
-// What the config says of the device, else the communicator. Slots are all that a receiver sends.
+// The config's value for the device, else the communicator's. A receiver sends nothing but slots.
 std::uint8_t traffic_class_for(const Device& device, int wanted, Direction direction) {
   int chosen = device.traffic_class >= 0 ? device.traffic_class : wanted;
   if (direction == Direction::kReceive && !device.is_infiniband && device.slot_traffic_class >= 0)
@@ -20,8 +20,8 @@ std::uint8_t traffic_class_for(const Device& device, int wanted, Direction direc
   return static_cast<std::uint8_t>(std::clamp(chosen, 0, 255));
 }
 
-// NCCL's own network takes the communicator's class for the service level, too; one of RoCE has
-// more values than there are levels.
+// NCCL's own network uses the communicator's traffic class for the service level, too. RoCE's
+// traffic classes have more values than there are levels.
 std::uint8_t service_level_for(const Device& device, int wanted) {
   constexpr int kLevels = 16;
   const bool is_level = device.is_infiniband && wanted >= 0 && wanted < kLevels;
@@ -33,7 +33,7 @@ std::uint8_t service_level_for(const Device& device, int wanted) {
 Made<void> Connection::prepare(int traffic_class, const EndFacts* peer) {
   memory_ = std::make_unique<ControlMemory>();
   EndFacts usable;
-  std::vector<std::pair<std::size_t, const RailFacts*>> chosen;  // And the peer's, if it has told.
+  std::vector<std::pair<std::size_t, const RailFacts*>> chosen;  // With the peer's facts, if known.
   for (std::size_t i = 0; i < rails_->rails.size(); ++i) {
     const Rail& rail = *rails_->rails[i];
     if (!rail.is_usable() || rail.is_dead()) continue;
@@ -91,8 +91,8 @@ RailState& Connection::new_rail(std::size_t rail) {
 Made<void> Connection::add_rail(std::size_t rail, const QueuePairSettings& settings) {
   const Device& device = rails_->rails[rail]->device;
   const Api& api = *device.opened->api;
-  // A slot is looked at as it comes: no relaxed ordering. A receiver's are its own word for where
-  // the peer's bytes belong.
+  // The sender polls the slots as they arrive, so relaxed ordering is not allowed. A receiver's
+  // slots tell where the peer's bytes belong, so nobody else may write them.
   const int access = direction_ == Direction::kSend
                          ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE
                          : IBV_ACCESS_LOCAL_WRITE;
@@ -123,7 +123,8 @@ EndFacts Connection::facts() const {
   return out;
 }
 
-// Keeps what both have, in the order of ours, which is the peer's, too. False: they have nothing.
+// Keeps the rails that both ends have, in our order, which is the peer's, too. False: there is
+// none.
 bool Connection::match(const EndFacts& peer) {
   EndFacts facts{.memory_address = peer.memory_address};
   std::vector<RailState> common;
@@ -160,7 +161,7 @@ Made<void> Connection::join(const EndFacts& peer) {
     next += state.settings.count;
     traffic_.route(state);
   }
-  // One rail of several may be missing at first (lose_unfit()), but not all.
+  // Some rails may be missing at first (Recovery::lose_unfit), but not all.
   if (refused &&
       std::all_of(traffic_.rails().begin(), traffic_.rails().end(),
                   [](const RailState& one) { return one.is_tcp() || !one.unjoined.empty(); }))
@@ -170,7 +171,7 @@ Made<void> Connection::join(const EndFacts& peer) {
   return {};
 }
 
-// Never of several rails (VerbsTransport::merge).
+// Devices that need it are never merged (VerbsTransport::merge).
 bool Connection::needs_manager() const { return traffic_.rails().front().rail->device.is_iwarp; }
 
 void Connection::begin_cm_connection(std::shared_ptr<ConnectionManager> manager,

@@ -65,7 +65,7 @@ class Connection final {
   const PeerStatus& peer_status() const { return peer_status_; }
   RailSet& rails() const { return *rails_; }
   Direction direction() const { return direction_; }
-  Endpoint peer() const { return peer_; }  // Of the exchange.
+  Endpoint peer() const { return peer_; }  // The endpoint of the exchange.
 
   // --- Under its lock ----------------------------------------------------------------------------
   // Over one rail of RDMA the comm's thread is the only user, and nothing is locked.

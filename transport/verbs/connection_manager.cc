@@ -29,7 +29,7 @@ constexpr int kResolveMs = 5000;
 constexpr const char* kMayPass = "; may TCP pass to the peer's ports first_port to last_port?";
 constexpr auto kMostWait = std::chrono::seconds(2);
 
-// What who initiates says with its request.
+// The private data of the initiator's request.
 struct Invitation {
   static constexpr std::uint32_t kMagic = 0x57497a54;  // "TzIW"
 
@@ -49,7 +49,7 @@ SocketAddress socket_address(const Endpoint& endpoint, std::uint32_t scope) {
   return out;
 }
 
-// Those of flushes read, one after the other; for the others some drivers take no zero.
+// Flushes read, one at a time; for the others some drivers refuse zero.
 CmParameters parameters_for(std::uint32_t queue_pair) {
   CmParameters out;
   out.responder_resources = out.initiator_depth = 1;
@@ -97,13 +97,13 @@ Result<std::shared_ptr<ConnectionManager>> ConnectionManager::start(const CmApi&
   fcntl(channel->fd, F_SETFD, FD_CLOEXEC);
   std::shared_ptr<ConnectionManager> out(
       new ConnectionManager(api, *channel, std::move(wake), std::move(own)));
-  // It holds what it works on, and nobody may have to wait for the kernel on its behalf.
+  // The thread keeps its object alive, so that no other thread has to wait for the kernel.
   ZTCP_TRY(start_thread("ztcp-iwarp", [out] { out->run(); })).detach();
   return out;
 }
 
 ConnectionManager::~ConnectionManager() {
-  // A forked child shares the channel's ids with its parent, whose they are.
+  // A forked child shares the channel's ids with its parent, which owns them.
   if (!in_forked_child()) close_all();
 }
 
@@ -124,8 +124,8 @@ Result<CmId*> ConnectionManager::bind(const Device& device, std::uint16_t port) 
   return ztcp::fail(Errc::kSystem, "rdma_listen", error);
 }
 
-// From the last port down: kernel sockets take them from the first up, and not every device knows
-// theirs.
+// From the last port down: kernel sockets take ports from the first up, and not every device knows
+// which ones are taken.
 Result<std::uint16_t> ConnectionManager::listen(const Device& device) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return ztcp::fail(Errc::kSystem, "the connection manager");
@@ -185,7 +185,7 @@ void ConnectionManager::run() {
       while (goes_on && take_event()) {
       }
     } catch (const std::bad_alloc&) {
-      // Whose it was is given up when its time is over.
+      // The connection concerned fails when its time is over.
     }
   }
   const std::lock_guard lock(mutex_);
@@ -194,7 +194,7 @@ void ConnectionManager::run() {
   ended_.notify_all();
 }
 
-// False: it is over.
+// False: the thread is to end.
 bool ConnectionManager::take_changes() {
   std::vector<std::shared_ptr<CmConnection>> fresh;
   std::vector<std::shared_ptr<CmConnection>> left;
@@ -219,7 +219,7 @@ bool ConnectionManager::take_changes() {
 
 void ConnectionManager::begin(CmConnection& connection) {
   const CmConnectionPlan& plan = connection.plan_;
-  if (!plan.initiates) return;  // The peer does.
+  if (!plan.initiates) return;  // The peer initiates.
   SocketAddress from = socket_address({plan.from, 0}, plan.scope);
   SocketAddress to = socket_address(plan.to, plan.scope);
   for (CmId*& id : connection.ids_) {
@@ -230,7 +230,8 @@ void ConnectionManager::begin(CmConnection& connection) {
   }
 }
 
-// Queue pairs before their ids, as the library wants it; that also breaks off what is being joined.
+// The library wants queue pairs destroyed before their ids. That also aborts a connection that is
+// being established.
 void ConnectionManager::end(CmConnection& connection) {
   for (QueuePairHandle& pair : connection.parts_.pairs) pair.reset();
   for (CmId* const id : connection.ids_)
@@ -242,7 +243,8 @@ void ConnectionManager::end(CmConnection& connection) {
 bool ConnectionManager::take_event() {
   CmEvent* event = nullptr;
   if (api_.get_cm_event(channel_, &event) != 0) return false;
-  // What it points to goes with it, and no id goes before all of its events are acknowledged.
+  // The event's data are freed with it, and an id can't be destroyed before all of its events are
+  // acknowledged.
   CmEvent copy = *event;
   std::array<std::byte, 256> said{};
   if (copy.kind == CmEventKind::kConnectRequest && copy.parameters.private_data != nullptr)
@@ -257,7 +259,7 @@ bool ConnectionManager::take_event() {
 }
 
 void ConnectionManager::on_request(CmId& id, const CmEvent& event) {
-  // Whoever is expected was so before the peer heard of it.
+  // A connection is expected before the peer hears of it, so it is in the list by now.
   take_changes();
   const auto told =
       records::load<Invitation>({static_cast<const std::byte*>(event.parameters.private_data),
@@ -270,7 +272,7 @@ void ConnectionManager::on_request(CmId& id, const CmEvent& event) {
     });
     if (found != connections_.end()) connection = *found;
   }
-  // A stranger, or of a connection that was given up.
+  // The request is a stranger's, or of a connection that was given up.
   if (connection == nullptr || told->queue_pair >= connection->ids_.size() ||
       connection->ids_[told->queue_pair] != nullptr) {
     api_.reject(&id, nullptr, 0);
@@ -286,7 +288,7 @@ void ConnectionManager::on_request(CmId& id, const CmEvent& event) {
 
 void ConnectionManager::on_event(CmId& id, const CmEvent& event) {
   if (event.kind == CmEventKind::kDeviceRemoval) return on_removal(id);
-  if (id.context == nullptr) return;  // A listener's.
+  if (id.context == nullptr) return;  // The id is a listener's.
   CmConnection& connection = *static_cast<CmConnection*>(id.context);
   switch (event.kind) {
     case CmEventKind::kAddressResolved:
@@ -313,11 +315,12 @@ void ConnectionManager::on_event(CmId& id, const CmEvent& event) {
           fmt::format("{}: {}{}", api_.event_str(event.kind),
                       std::strerror(event.status < 0 ? -event.status : event.status), kMayPass));
     default:
-      return;  // That it ended is told by its queue pairs and by the exchange.
+      return;  // Queue pairs and the exchange report the end of the connection.
   }
 }
 
-// The kernel waits for its ids; those of connections go when their connections have failed.
+// The kernel waits until the device's ids are destroyed; a connection's ids go when the connection
+// has failed.
 void ConnectionManager::on_removal(const CmId& id) {
   const std::lock_guard lock(mutex_);
   const auto listener = std::find_if(listeners_.begin(), listeners_.end(),
@@ -340,7 +343,7 @@ void ConnectionManager::connect(CmConnection& connection, CmId& id) {
                                  std::strerror(errno), kMayPass));
 }
 
-// The first failure counts.
+// Later failures are ignored.
 void ConnectionManager::fail(CmConnection& connection, const std::string& why) {
   if (connection.state() != CmConnection::State::kJoining) return;
   connection.why_ = why;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Joins queue pairs that two ends can't join by what they tell each other: iWARP's, which go over a
-// TCP connection each that the devices themselves make, at librdmacm's word (RFC 5040, RFC 5044).
+// Joins queue pairs of iWARP. Exchanging their facts does not suffice: each runs over a TCP
+// connection of its own, which the devices establish under the control of librdmacm (RFC 5040, RFC
+// 5044).
 //
-// The receiver of messages initiates, since it is the one that writes first: who has initiated must
-// be the first to send (RFC 5044 section 7.1.2), and slots go before messages do. It says whose
-// connection it is for by the nonce of the sender's hello, which nobody else knows.
+// The receiver of messages initiates: the initiator must be the first to send (RFC 5044 section
+// 7.1.2), and slots precede messages. Its request names the connection by the nonce of the sender's
+// hello, which nobody else knows.
 //
-// The kernel may take its time in any of the calls: soft iWARP waits for TCP's handshake where a
-// connection is begun, and for that where its queue pair is destroyed. So they are made by a thread
-// of their own, which also destroys what is joined; nobody waits for it.
+// Any of the calls may block in the kernel: soft iWARP waits for TCP's handshake when a connection
+// is begun, and again when its queue pair is destroyed. Therefore a thread of its own makes these
+// calls, and also destroys joined queue pairs; no other thread waits for it.
 #pragma once
 
 #include <array>
@@ -35,15 +36,15 @@ namespace ztcp::verbs {
 struct CmConnectionPlan {
   bool initiates = false;
   std::array<std::byte, 16> nonce{};
-  std::vector<std::uint32_t> numbers;  // Of queue pairs; the peer has as many.
-  // Of who initiates.
+  std::vector<std::uint32_t> numbers;  // Numbers of our queue pairs; the peer has as many.
+  // For the initiator.
   std::string hca;
   IpAddress from;
   std::uint32_t scope = 0;  // The interface's index for link-local addresses.
   Endpoint to;
 };
 
-// Between the queue pairs of one connection and the peer's.
+// Connects the queue pairs of one connection with the peer's.
 class CmConnection {
  public:
   enum class State : std::uint8_t { kJoining, kJoined, kFailed };
@@ -52,13 +53,13 @@ class CmConnection {
       : plan_(std::move(plan)), ids_(plan_.numbers.size()) {}
 
   State state() const { return state_.load(std::memory_order_acquire); }
-  const std::string& why() const { return why_; }  // Of one that failed.
+  const std::string& why() const { return why_; }  // In state kFailed.
 
  private:
   friend class ConnectionManager;
 
   const CmConnectionPlan plan_;
-  std::vector<CmId*> ids_;  // By queue pair. The thread's, as what follows.
+  std::vector<CmId*> ids_;  // By queue pair. Used by the thread alone, as the next members.
   std::size_t established_ = 0;
   std::string why_;
   std::atomic<State> state_{State::kJoining};
@@ -70,19 +71,19 @@ class CmConnection {
 
 class ConnectionManager : public std::enable_shared_from_this<ConnectionManager> {
  public:
-  // Whoever has to hear that a connection is joined or has failed is woken by `wake`, an eventfd.
+  // `wake`: an eventfd, written when a connection is joined or has failed.
   static Result<std::shared_ptr<ConnectionManager>> start(const CmApi& api, link::Fd wake);
   ConnectionManager(const ConnectionManager&) = delete;
   ConnectionManager& operator=(const ConnectionManager&) = delete;
   ~ConnectionManager();
 
-  // The port at the device's address where peers find it; bound at the first call.
+  // The port on which it listens at the device's address; bound at the first call.
   Result<std::uint16_t> listen(const Device& device);
   std::shared_ptr<CmConnection> join(CmConnectionPlan plan);
-  // Nobody asks for the connection any more, and what it joined goes.
+  // The connection is no longer needed: its queue pairs are destroyed.
   void leave(const std::shared_ptr<CmConnection>& connection, QueuePairParts parts);
-  // It ends once all connections are left; waits for that, but not for a kernel that does not
-  // answer.
+  // Ends the thread once all connections are left. Waits for that, but not for a kernel that does
+  // not answer.
   void stop();
 
  private:
@@ -104,7 +105,7 @@ class ConnectionManager : public std::enable_shared_from_this<ConnectionManager>
   void close_all();
 
   const CmApi& api_;
-  CmChannel* channel_;  // Null: it has ended.
+  CmChannel* channel_;  // Null: the thread has ended.
   const link::Fd wake_;
   const link::Fd own_wake_;
 

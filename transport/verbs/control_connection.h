@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The kernel TCP connection beside a connection's queue pairs: over it they are agreed upon
-// (exchange.h), and it tells afterwards when the peer closes or dies. Over several rails there are
-// further ones, its paths (control_paths.cc), and the peer is gone when the last has ended. The
-// control thread's.
+// The kernel TCP connection beside a connection's queue pairs. The ends agree upon their queue
+// pairs over it (exchange.h); afterwards it shows when the peer closes or dies. Over several rails
+// there are further TCP connections, its paths (control_paths.cc), and the peer is gone when the
+// last one has ended. Used by the control thread alone.
 #pragma once
 
 #include <algorithm>
@@ -34,25 +34,26 @@ struct ControlConnection {
   static constexpr Duration kLongestDialPause = std::chrono::seconds(1);
 
   enum class State : std::uint8_t {
-    kPausing,  // The peer ended it before it said anything; it is dialled again.
+    kPausing,  // The peer ended it before its answer; it is dialled again.
     kDialling,
     kAwaitAnswer,
     kAwaitHello,
-    kQueued,  // The hello was heard; its queue pairs are made when those before it are.
+    kQueued,  // The hello was received; queue pairs are made for one hello after the other.
     kAwaitReady,
-    kAwaitManager,  // All is agreed upon, and a connection manager joins the queue pairs.
+    kAwaitManager,  // All is agreed upon; a connection manager joins the queue pairs.
     kOpen,          // The connection is ready, and its comm lives.
     kLeaving,       // The comm is closed; the peer may still want our acknowledgements.
-    kAwaitPath,     // Of a path: it is dialled, and what the peer says to the ticket is awaited.
+    kAwaitPath,     // A path that was dialled waits for the receiver's reply to its ticket.
     kPath,
     kGone,
   };
 
-  // Where the sender has a path to be.
+  // A place where the sender keeps a path.
   struct Route {
     Rail* over = nullptr;
     Endpoint remote;
-    ControlConnection* path = nullptr;  // The control connection itself, until it has ended.
+    // The control connection itself is the first path, until it has ended.
+    ControlConnection* path = nullptr;
     TimePoint due = kNever;
     Duration pause{};
   };
@@ -60,7 +61,7 @@ struct ControlConnection {
   ControlConnection(link::Fd opened, Endpoint peer, State begin, TimePoint ends)
       : fd(std::move(opened)), remote(peer), state(begin), deadline(ends) {}
 
-  // Over this path alone. False: the peer does not hear it.
+  // Over this path alone. False: the record can't reach the peer.
   template <class Record>
   bool send(const Record& record) {
     if constexpr (std::is_same_v<Record, RailNote>) {
@@ -69,13 +70,13 @@ struct ControlConnection {
     return send(records::bytes_of(record));
   }
   bool send(std::span<const std::byte> bytes);
-  // Ends this TCP connection, and tells the peer that it alone ends.
+  // Ends this TCP connection, and tells the peer that no more than this one ends.
   void close_path();
-  // The peer hears and tells by it, or did until the comm was closed.
+  // Both ends use it, or did until the comm was closed.
   bool is_joined() const {
     return state == State::kOpen || state == State::kLeaving || state == State::kPath;
   }
-  // The connection is ready, and the peer is there.
+  // The connection is ready, and the peer can be told something.
   bool is_heard() const {
     return state == State::kOpen && !connection->peer_status().is_unreachable();
   }
@@ -86,7 +87,7 @@ struct ControlConnection {
     for (ControlConnection* const path : paths) path->send(record);
   }
   void send_close(std::uint8_t code, std::string_view why) { tell(make_close_record(code, why)); }
-  // Null: it is no further path.
+  // Null: this is not a path of another one.
   bool is_path() const { return owner != nullptr; }
   TimePoint routes_due() const {
     TimePoint out = kNever;
@@ -98,19 +99,20 @@ struct ControlConnection {
   const Endpoint remote;
   State state;
   TimePoint deadline;
-  TimePoint waits_until = kNever;  // However often the peer tells it to wait.
-  TimePoint dial_due = kNever;     // When it is dialled again.
-  std::size_t dials = 0;           // Before this one.
+  TimePoint waits_until = kNever;  // The limit, however often the peer asks to wait.
+  TimePoint dial_due = kNever;     // When to dial next.
+  std::size_t dials = 0;           // Dials before the current one.
   Duration dial_pause = kFirstDialPause;
-  std::string last_failure;      // Of those that were dialled before.
-  TimePoint rails_due = kNever;  // When there is something to do about the connection's rails.
-  bool is_cut = false;  // By this end, or by the peer as it said: its end tells of no death.
+  std::string last_failure;      // Why the previous dial failed.
+  TimePoint rails_due = kNever;  // When the connection's recovery has its next step.
+  // Closed by this end, or announced by the peer: its end is no sign of death.
+  bool is_cut = false;
   RecordReader reader;
-  std::shared_ptr<Connection> connection;  // Null: nobody said hello.
-  Rail* over = nullptr;                    // On whose address it is.
-  ControlConnection* owner = nullptr;      // Of a path.
-  std::vector<ControlConnection*> paths;   // Further ones, that the peer hears.
-  std::vector<Route> routes;               // A sender's, of all paths.
+  std::shared_ptr<Connection> connection;  // Null before the hello.
+  Rail* over = nullptr;                    // The rail with its local address.
+  ControlConnection* owner = nullptr;      // The control connection of which this is a path.
+  std::vector<ControlConnection*> paths;   // Further paths that are joined.
+  std::vector<Route> routes;               // A sender's: of all paths, the first included.
   Cookie cookie{};
   Hello hello;
   Answer answer;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the control thread does with each connection. All of it under the lock.
+// How the control thread serves each control connection. All of it under the lock.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -21,7 +21,7 @@ namespace ztcp::verbs {
 namespace {
 
 constexpr std::size_t kAcceptsAtOnce = 8;
-// That have said nothing: of others than the job's, as good as all.
+// Connections without a hello yet. Almost all of them are not the job's.
 constexpr std::size_t kMostSilent = 256;
 constexpr Duration kRest = std::chrono::milliseconds(100);
 
@@ -44,7 +44,8 @@ void ControlThread::on_listener(Rail& rail, TimePoint now) {
       added.state = ControlConnection::State::kGone;
       continue;
     }
-    // A peer's hello comes right behind its connection: it is read before anybody needs the place.
+    // A peer's hello follows its connection at once: read it before a newer connection needs the
+    // place.
     try {
       on_readable(added, EPOLLIN);
     } catch (const std::bad_alloc&) {
@@ -53,8 +54,8 @@ void ControlThread::on_listener(Rail& rail, TimePoint now) {
   }
 }
 
-// Of those that have said nothing the oldest goes, of the address that has most of them. A peer
-// that is pushed out all the same dials again.
+// Makes room for one more connection without a hello: drops the oldest one, from the address that
+// has most of them. If that was a peer's, the peer dials again.
 void ControlThread::make_room() {
   std::erase_if(silent_, [](const ControlConnection* control) {
     return control->state != ControlConnection::State::kAwaitHello;
@@ -68,7 +69,8 @@ void ControlThread::make_room() {
   oldest.state = ControlConnection::State::kGone;
 }
 
-// Who waits there stays readable: without a descriptor it would be asked for ever.
+// The listener stays readable while connections wait: without a free descriptor epoll would return
+// at once, for ever.
 void ControlThread::rest(Rail& rail, const Error& error, TimePoint now) {
   rail.ends.failed({}, error.code,
                    fmt::format("accepting connections failed: {} ({}); raise ulimit -n for this "
@@ -169,7 +171,7 @@ void ControlThread::with_recovery(ControlConnection& control,
                                     outcome.error().where);
 }
 
-// Without memory, too: NCCL's threads end their turns with it.
+// Must not need memory: NCCL's threads call it at the end of each call.
 void ControlThread::send_notes(ControlConnection& control) noexcept {
   if (control.connection->recovery().notes().has_new())
     control.connection->recovery().notes().take_new([&](const RailNote& note) {
@@ -180,7 +182,7 @@ void ControlThread::send_notes(ControlConnection& control) noexcept {
   control.rails_due = control.connection->recovery().due();
 }
 
-// Of one whose comm is closed nothing is to be done about it any more.
+// Once the comm is closed, notes are ignored.
 void ControlThread::on_note(ControlConnection& path) {
   const Result<RailNote> note = path.reader.take<RailNote>();
   if (!note) return give_up(path, note.error(), "");
@@ -194,7 +196,7 @@ void ControlThread::on_end(ControlConnection& control, const Error& error) {
           control.state == ControlConnection::State::kOpen ? kDied : "it closed the connection");
 }
 
-// The peer hears why, and this end says it, too.
+// Tells the peer the reason, and logs it here.
 void ControlThread::refuse(ControlConnection& control, const Error& error, const std::string& why) {
   control.send_close(static_cast<std::uint8_t>(error.code), why);
   give_up(control, error, why);
@@ -209,7 +211,7 @@ void ControlThread::give_up(ControlConnection& control, const Error& error,
     return forget(control);
   }
   const auto state = std::exchange(control.state, ControlConnection::State::kGone);
-  if (!control.connection) {  // A port scanner, say.
+  if (!control.connection) {  // For example a port scanner.
     if (state == ControlConnection::State::kAwaitHello && error.code == Errc::kProtocol)
       ++(control.reader.is_of_other_version() ? control.over->strangers.other_version
                                               : control.over->strangers.bad_magic);
@@ -231,13 +233,13 @@ void ControlThread::give_up(ControlConnection& control, const Error& error,
 
 void ControlThread::time_out(ControlConnection& control) {
   try {
-    // Of an open one: its sender has not dialled again after a reset.
+    // The sender of an open connection has not dialled again after a reset.
     if (control.state == ControlConnection::State::kOpen) {
       control.deadline = kNever;
       return give_up(control, {Errc::kPeerClosed, ECONNRESET, "the peer"}, kDied);
     }
     if (control.state == ControlConnection::State::kAwaitHello) ++control.over->strangers.timed_out;
-    // The receiver may be stopped, and read the hello later.
+    // The receiver may be stopped, and read the hello much later.
     if (control.state == ControlConnection::State::kAwaitPath) control.close_path();
     give_up(control, {Errc::kTimedOut, 0, "the exchange"},
             "is the process on that host alive, and may TCP pass to its ports first_port to "
@@ -256,7 +258,7 @@ void ControlThread::read_late(ControlConnection& control) {
   }
 }
 
-// Without memory for new queue pairs, or for a stream, after a while.
+// If there is no memory for new queue pairs or a stream, it is tried again after a pause.
 void ControlThread::advance(ControlConnection& control, TimePoint now) {
   control.rails_due = kNever;
   try {
@@ -291,7 +293,7 @@ void ControlThread::sweep(TimePoint now) {
     if (control.dial_due <= now) dial_again(control, now);
     if (control.rails_due <= now) advance(control, now);
     if (control.routes_due() <= now) dial_paths(control, now);
-    // What has come counts, though this thread was kept from reading it.
+    // Records that arrived in time count, even if this thread was late to read them.
     if (control.deadline <= now && control.fd) read_late(control);
     if (control.deadline <= now) {
       if (control.state == ControlConnection::State::kLeaving)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the control thread hears of devices and their ports. All of it under the lock.
+// Events of devices and their ports, as the control thread receives them. All of it under the lock.
 #include <cerrno>
 #include <cstring>
 
@@ -13,7 +13,7 @@
 namespace ztcp::verbs {
 namespace {
 
-// Before the event is acknowledged: as long as it is not, the object lives.
+// Read before the event is acknowledged: until then the object exists.
 FailedPart part_of(const ibv_async_event& event) {
   switch (event.event_type) {
     case IBV_EVENT_CQ_ERR:
@@ -33,8 +33,8 @@ void ControlThread::on_device(OpenDevice& device) {
   ibv_async_event event{};
   for (errno = 0; device.api->get_async_event(device.context.get(), &event) == 0; errno = 0) {
     const FailedPart part = part_of(event);
-    // First: the library destroys a queue pair or completion queue only once its events are
-    // acknowledged, and on_event(), or a thread of NCCL's at the same time, destroys it.
+    // Acknowledge first: the library destroys a queue pair or completion queue only once its events
+    // are acknowledged, and on_event(), or a thread of NCCL's meanwhile, destroys it.
     ibv_async_event acknowledged = event;
     device.api->ack_async_event(&acknowledged);
     on_event(device, event, part);
@@ -42,7 +42,8 @@ void ControlThread::on_device(OpenDevice& device) {
   if (errno != EAGAIN && errno != EINTR) on_device_gone(device, errno);
 }
 
-// EIO of one that was taken out of the machine. The kernel would go on telling of its descriptor.
+// A device that was removed from the machine returns EIO, and its descriptor would stay readable
+// for ever.
 void ControlThread::on_device_gone(OpenDevice& device, int sys_errno) {
   unwatch(device.context->async_fd);
   log::warn(
@@ -76,7 +77,8 @@ void ControlThread::on_event(OpenDevice& device, const ibv_async_event& event,
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
       return lose_device(device, part, told);
-    // What comes ahead of the last message of a handshake; and of what we have none.
+    // The first may precede the last message of a handshake; the others concern objects that we do
+    // not use.
     case IBV_EVENT_COMM_EST:
     case IBV_EVENT_SQ_DRAINED:
     case IBV_EVENT_QP_LAST_WQE_REACHED:
@@ -112,7 +114,7 @@ void ControlThread::on_port(Rail& rail, const ibv_async_event& event, const char
     log::info("{}: port {} of {} is active again", device.name, device.port, device.opened->name);
 }
 
-// Queue pairs that there are keep the address that they were joined with.
+// Existing queue pairs keep the address with which they were joined.
 void ControlThread::look_at_address(Rail& rail, const char* words) {
   const Device& device = rail.device;
   if (device.is_iwarp) return;
@@ -142,7 +144,7 @@ void ControlThread::look_for_dead(const RailSet& rails) {
     if (rail->is_dead())
       lose_device(*rail->device.opened, {},
                   fmt::format("{} takes no command any more", rail->device.opened->name));
-  wake();  // There may be a deadline now.
+  wake();  // The next deadline may have changed.
 }
 
 void ControlThread::lose_device(OpenDevice& device, const FailedPart& part,
@@ -150,7 +152,7 @@ void ControlThread::lose_device(OpenDevice& device, const FailedPart& part,
   if (part.at == nullptr) device.is_dead = true;
   const Errc code = part.at == nullptr ? Errc::kNoDevice : Errc::kSystem;
   for (const auto& control : controls_) {
-    // One that was refused just now may have no queue pairs.
+    // A connection that was just refused may have no queue pairs.
     if (!control->connection || control->state == ControlConnection::State::kGone) continue;
     bool is_lost = false;
     with_recovery(*control, [&](Recovery& recovery) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How a sender comes to its exchange: it dials the receiver, over one of its rails after the other,
-// again where it is turned away, and waits as long as the receiver has others before it. All of it
+// How a sender starts its exchange: it dials the receiver over one rail after the other, dials
+// again if it is turned away, and waits as long as the receiver serves others first. All of it
 // under the lock.
 #include <algorithm>
 #include <cerrno>
@@ -37,13 +37,13 @@ void ControlThread::on_dialled(ControlConnection& control) {
   if (!dials_again(control, failed)) give_up(control, failed, "");
 }
 
-// Its process lives, else the connection would be refused: the listener had no place, or lost it to
-// a newer one before the hello came.
+// The receiver's process is alive, or the kernel would refuse the connection. Its listener had no
+// room, or dropped this connection for a newer one before the hello arrived.
 bool ControlThread::dials_again(ControlConnection& control, const Error& error) {
   const bool is_unanswered = control.state == ControlConnection::State::kDialling ||
                              control.state == ControlConnection::State::kAwaitAnswer;
   if (control.is_path() || !is_unanswered) return false;
-  // Where no rail leads to the peer it ends at its deadline.
+  // If no rail leads to the peer, the attempts end at the deadline.
   const bool is_of_rail = error.code == Errc::kNoRoute || error.code == Errc::kTimedOut;
   if (error.code != Errc::kPeerClosed && !(is_of_rail && rails_to(control).size() > 1))
     return false;
@@ -75,7 +75,7 @@ std::vector<Rail*> ControlThread::rails_to(const ControlConnection& control) {
   return control.connection->rails().exchange_rails(control.remote.address.is_v4());
 }
 
-// Of several rails one after the other is tried.
+// Dials over the next rail.
 Status ControlThread::dial_once(ControlConnection& control, TimePoint now) {
   control.state = ControlConnection::State::kDialling;
   const std::vector<Rail*> rails = rails_to(control);
@@ -94,7 +94,7 @@ Status ControlThread::dial_once(ControlConnection& control, TimePoint now) {
 void ControlThread::on_wait(ControlConnection& control) {
   if (const Result<Wait> wait = control.reader.take<Wait>(); !wait)
     return give_up(control, wait.error(), "");
-  // The answering peer is not authenticated yet, so the wait is bounded.
+  // The peer is not authenticated yet, so the wait is bounded.
   constexpr int kMostWaits = 30;
   const TimePoint now = clock_now();
   if (control.waits_until == kNever)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What two ends agree upon before their connection is ready (exchange.h). All of it under the lock.
+// The exchange by which two ends agree before their connection is ready (exchange.h). All of it
+// under the lock.
 #include <algorithm>
 #include <cerrno>
 #include <new>
@@ -15,7 +16,7 @@ void ControlThread::on_hello(ControlConnection& control) {
   const Result<Hello> hello = control.reader.take<Hello>();
   if (!hello) return give_up(control, hello.error(), "");
   const auto listener = listeners_.find(hello->cookie);
-  // From a port scanner, or from a rank that has given up.
+  // The hello is of a port scanner, or of a rank that has given up.
   if (listener == listeners_.end()) {
     ++control.over->strangers.unknown_cookie;
     control.send_close(static_cast<std::uint8_t>(Errc::kRefused), "nobody listens for it any more");
@@ -29,7 +30,8 @@ void ControlThread::on_hello(ControlConnection& control) {
   hellos_.push_back(&control);
 }
 
-// However many come at once: each waits as long as it hears that those before it are served.
+// Hellos are served one after the other. The senders of the queued ones are told to wait, however
+// many there are.
 void ControlThread::tell_to_wait(TimePoint now) {
   if (hellos_.empty() || now < wait_due_) return;
   wait_due_ = now + std::min<Duration>(std::chrono::seconds(1), settings_.connect_timeout / 4);
@@ -51,7 +53,7 @@ void ControlThread::answer_next(std::unique_lock<std::mutex>& lock) {
     const Made<EndFacts> ours = agree(control, *arrivals, lock);
     if (!ours) return refuse(control, ours.error().error, ours.error().text);
     control.answer = make_answer(settings_.cluster_key, control.hello, fresh_nonce(), *ours);
-    // Where the kernel gives no random number there are no further paths.
+    // Without a random number from the kernel there are no further paths.
     if (ours->ticket != Ticket{}) control_of_ticket_[ours->ticket] = &control;
     control.state = ControlConnection::State::kAwaitReady;
     control.deadline = clock_now() + settings_.handshake_timeout;
@@ -62,7 +64,8 @@ void ControlThread::answer_next(std::unique_lock<std::mutex>& lock) {
   }
 }
 
-// This thread alone ends control connections, and nobody else knows the connection yet.
+// May release the lock: only this thread ends control connections, and no other thread knows the
+// connection yet.
 Made<EndFacts> ControlThread::agree(ControlConnection& control, const Arrivals& arrivals,
                                     std::unique_lock<std::mutex>& lock) {
   const EndFacts& theirs = control.hello.facts;
@@ -84,7 +87,8 @@ Made<EndFacts> ControlThread::agree(ControlConnection& control, const Arrivals& 
   auto joined = control.connection->join(theirs);
   lock.lock();
   if (!joined) return tl::unexpected(std::move(joined.error()));
-  ours.on = control.connection->facts().on;  // With what the joined devices agree upon.
+  // Includes the values that the joined devices have agreed upon.
+  ours.on = control.connection->facts().on;
   return ours;
 }
 
@@ -99,14 +103,14 @@ void ControlThread::on_answer(ControlConnection& control) {
     return refuse(control, {Errc::kProtocol, 0, "the exchange"}, why);
   if (auto joined = control.connection->join(answer->facts); !joined)
     return refuse(control, joined.error().error, joined.error().text);
-  // What the peer begins when it hears that we are ready, it finds expected.
+  // Before the peer hears that we are ready: the connections that it begins then must be expected.
   on_agreed(control);
   if (!control.send(make_ready(settings_.cluster_key, control.hello, control.answer)))
     return give_up(control, {Errc::kPeerClosed, errno, "ready"}, "");
   if (control.state != ControlConnection::State::kAwaitManager) open(control);
 }
 
-// A rail of TCP of a connection that is open: it is that one's from here on.
+// The stream of a rail of TCP: it is handed to the connection that gave out the ticket.
 void ControlThread::on_stream(ControlConnection& control) {
   const Result<StreamHello> hello = control.reader.take<StreamHello>();
   if (!hello) return give_up(control, hello.error(), "");
@@ -118,7 +122,7 @@ void ControlThread::on_stream(ControlConnection& control) {
     });
   else
     ++control.over->strangers.unknown_cookie;
-  control.fd = link::Fd();  // Nobody's, or too late.
+  control.fd = link::Fd();  // Closed if the ticket is unknown or too late.
   control.state = ControlConnection::State::kGone;
 }
 
@@ -159,7 +163,7 @@ void ControlThread::open(ControlConnection& control) {
                                                fit.error().where);
   }
   control.connection->succeed();
-  // Rails of TCP are to begin.
+  // Rails of TCP begin now.
   const auto lock = control.connection->lock();
   send_notes(control);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The paths of a control connection: what the ends of a connection over several rails tell each
-// other goes over all of them (exchange.h), so that a link that carries one may fail. The sender
-// dials them: one beside the first, over the last of the rails, which has least in common with it;
-// and when one has ended, all others, and that one again. All of it under the lock.
+// The paths of a control connection. The ends of a connection over several rails send their notes
+// over all paths (exchange.h), so that the link of one path may fail. The sender dials the paths:
+// one beside the first, over the last rail, which shares least with it; when a path has ended, it
+// dials all the others, and that one again. All of it under the lock.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -22,16 +22,16 @@
 namespace ztcp::verbs {
 namespace {
 
-// The receiver may not know yet that the connection is ready.
+// Until then the receiver has learnt that the connection is ready.
 constexpr Duration kFirstDial = std::chrono::milliseconds(20);
 constexpr Duration kFirstPause = std::chrono::seconds(1);
 constexpr Duration kLongestPause = std::chrono::seconds(8);
-// So long after a reset a living sender has dialled again.
+// A living sender has dialled again by then, after a reset.
 constexpr Duration kRedialGrace = std::chrono::seconds(3);
-// Of a control connection: one that has ended unnoticed has its successor beside it.
+// Per control connection. A path that has ended unnoticed has its successor beside it.
 constexpr std::size_t kMostPaths = std::size_t{2} * kMaxRails;
 
-// A path has ended, or did not come about: it is dialled again, and all that there are not yet.
+// A path has ended, or was not established: dials it again later, and now all that are missing.
 void reroute(ControlConnection& control, ControlConnection::Route& ended) {
   const TimePoint now = clock_now();
   ended.path = nullptr;
@@ -39,7 +39,7 @@ void reroute(ControlConnection& control, ControlConnection::Route& ended) {
     if (route.path == nullptr) route.due = std::min(route.due, now + route.pause);
   ended.pause = std::min(2 * ended.pause, kLongestPause);
 }
-// A receiver has no routes.
+// Does nothing at a receiver, which has no routes.
 void reroute(ControlConnection& control, const ControlConnection& ended) {
   for (ControlConnection::Route& route : control.routes)
     if (route.path == &ended) reroute(control, route);
@@ -50,7 +50,7 @@ bool is_open(const ControlConnection& control) {
          control.state == ControlConnection::State::kLeaving;
 }
 
-// A sender dials at once, a receiver gives up a sender that does not.
+// The sender dials at once; a receiver gives up a sender that does not dial.
 void expect_redial(ControlConnection& control) {
   const TimePoint now = clock_now();
   for (ControlConnection::Route& route : control.routes)
@@ -62,7 +62,7 @@ std::string words_of(const Error& error) {
   return error.sys_errno == 0 ? describe(error.code) : std::strerror(error.sys_errno);
 }
 
-// But of a peer that closes it: if it has ended, the others tell.
+// A path that the peer closed is not logged: if the peer has ended, the other paths show it.
 void say_ended(const ControlConnection& control, const ControlConnection& path,
                const Error& error) {
   const bool is_closed =
@@ -72,8 +72,8 @@ void say_ended(const ControlConnection& control, const ControlConnection& path,
   const auto others = control.paths.size() + (control.fd ? 1 : 0);
   log::warn(
       "{}: no path over {} to {} for what the ends tell each other of rails: {}; {} other{}; is "
-      "that "
-      "link up, and may TCP pass to its ports first_port to last_port there?",
+      "that link up, "
+      "and may TCP pass to its ports first_port to last_port there?",
       control.connection->rails().name, path.over->device.place(), to_string(control.remote),
       words_of(error), others, others == 1 ? " serves" : "s serve");
 }
@@ -135,7 +135,7 @@ void ControlThread::dial_path(ControlConnection& control, ControlConnection::Rou
     lose_path(added, {Errc::kSystem, errno, "epoll_ctl"});
 }
 
-// The sender's, which is connected.
+// The path is the sender's, and connected.
 void ControlThread::greet_path(ControlConnection& path) {
   path.state = ControlConnection::State::kAwaitPath;
   with_recovery(*path.owner, [&](Recovery& recovery) {
@@ -144,13 +144,13 @@ void ControlThread::greet_path(ControlConnection& path) {
   });
 }
 
-// A sender's, which the receiver knows; or a new one of a receiver's.
+// The receiver's reply on a path that this end dialled, or a sender's hello on a new one.
 void ControlThread::on_path(ControlConnection& path) {
   const Result<PathHello> hello = path.reader.take<PathHello>();
   if (!hello) return give_up(path, hello.error(), "");
   if (path.state == ControlConnection::State::kAwaitPath) return join_path(path, hello->heard);
   const auto found = control_of_ticket_.find(hello->ticket);
-  // A sender whose connection is no more waits for nothing then.
+  // Told so, the sender of an ended connection does not wait in vain.
   if (found == control_of_ticket_.end()) {
     ++path.over->strangers.unknown_cookie;
     path.send_close(static_cast<std::uint8_t>(Errc::kRefused), "it has ended the connection");
@@ -207,7 +207,7 @@ PathEnd ControlThread::end_of(const ControlConnection& path, const Error& error)
                         control.answer.facts.ticket != Ticket{}};
 }
 
-// Over the other paths, or without any until one is dialled again.
+// The connection goes on over the other paths, or without any until one is dialled again.
 void ControlThread::go_on(ControlConnection& control, const ControlConnection& ended,
                           const Error& error, PathVerdict verdict) {
   if (verdict == PathVerdict::kOthersServe) return say_ended(control, ended, error);
@@ -215,7 +215,7 @@ void ControlThread::go_on(ControlConnection& control, const ControlConnection& e
   fall_silent(control, ended, error);
 }
 
-// The sender dials again; meanwhile the fabric alone tells whether the peer is there.
+// The sender dials again; meanwhile only the peer's NIC shows whether the peer is alive.
 void ControlThread::fall_silent(ControlConnection& control, const ControlConnection& path,
                                 const Error& error) {
   if (control.state != ControlConnection::State::kOpen ||
@@ -251,7 +251,7 @@ bool ControlThread::goes_on(ControlConnection& control, const Error& error) {
   return true;
 }
 
-// They end with their control connection.
+// Paths end with their control connection.
 void ControlThread::forget_paths(ControlConnection& control) {
   const auto end = [&](ControlConnection* path) {
     if (path == nullptr || path == &control) return;

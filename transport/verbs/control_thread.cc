@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The thread, and what NCCL's threads ask of it. What it does with a connection:
-// control_connections.cc, control_exchange.cc.
+// The thread's loop, and the calls that NCCL's threads make. The control connections are served in
+// control_connections.cc and control_exchange.cc.
 #include "transport/verbs/control_thread.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ namespace ztcp::verbs {
 namespace {
 
 constexpr std::size_t kEventsAtOnce = 64;
-// Every kernel's send buffer takes that much, and a close record behind it: about forty notes.
+// A send buffer of any kernel holds this much, about forty notes, and a close record behind it.
 constexpr int kMostUnheardBytes = 24 * 1024;
 
 int unheard_bytes(const link::Fd& fd) {
@@ -42,7 +42,7 @@ int unheard_bytes(const link::Fd& fd) {
 bool ControlConnection::send(std::span<const std::byte> bytes) {
   const ssize_t sent = ::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   if (sent == static_cast<ssize_t>(bytes.size())) return true;
-  // Half a record would spoil what follows.
+  // Half a record would corrupt the records behind it.
   if (sent >= 0 || errno == EAGAIN) {
     is_cut = true;
     shutdown(fd.get(), SHUT_RDWR);
@@ -50,8 +50,8 @@ bool ControlConnection::send(std::span<const std::byte> bytes) {
   return false;
 }
 
-// Where a link is down and there is much to tell a path ends before its send buffer is full, so
-// that the peer can still be told that the process has not ended.
+// A path over a link that is down is ended before its send buffer is full, so that the close record
+// still fits, and the peer learns that the process has not ended.
 bool ControlConnection::has_room() const {
   return is_cut || unheard_bytes(fd) <= kMostUnheardBytes;
 }
@@ -61,8 +61,8 @@ void ControlConnection::close_path() {
       make_close_record(CloseRecord::kThisPath, "it gives up this path alone");
   (void)::send(fd.get(), &record, sizeof record, MSG_NOSIGNAL);
   is_cut = true;
-  // What the peer still sends is read until it closes its end: a kernel answers bytes that nobody
-  // reads with a reset, which would overtake the close record.
+  // Records that the peer still sends are read until it closes its end: the kernel answers unread
+  // bytes with a reset, which would overtake the close record.
   shutdown(fd.get(), SHUT_WR);
 }
 
@@ -116,7 +116,7 @@ void ControlThread::unwatch(int fd) {
 
 void ControlThread::forget(ControlConnection& control) {
   if (!control.fd) return;
-  // A child that is about to exec() has the descriptor, too: the kernel would go on telling of it.
+  // A forked child before its exec() also has the descriptor, and epoll would go on reporting it.
   unwatch(control.fd.get());
   control.fd = link::Fd();
 }
@@ -127,7 +127,7 @@ ControlConnection& ControlThread::add_control(std::unique_ptr<ControlConnection>
   return added;
 }
 
-// There is no memory for it, nor for words.
+// There is no memory for the connection, or for a message about it.
 void ControlThread::drop(ControlConnection& control) {
   if (control.is_path()) {
     control.close_path();
@@ -236,10 +236,11 @@ Result<Endpoint> ControlThread::listen(const RailSet& rails) {
   ZTCP_CHECK(add_rails(rails));
   for (const auto& rail : rails.rails) {
     if (rail.get() == &rails.first() || !rail->is_usable()) continue;
-    // Rails of RDMA may share an address, of the hosts' management: then one path serves all.
+    // Rails of RDMA may share an address, of the hosts' management network: then one path serves
+    // all.
     const bool is_own = rail->device.exchange.address != rails.first().device.exchange.address;
     if (!is_own && !rail->device.is_tcp) continue;
-    // Else connections go without it.
+    // Without the listener, connections do without this rail or path.
     if (const Status opened = open_listener(*rail);
         !opened && !std::exchange(rail->is_said_to_be_deaf, true))
       log::warn(
@@ -251,7 +252,7 @@ Result<Endpoint> ControlThread::listen(const RailSet& rails) {
           sockets::listen_advice(opened.error(), rail->device.exchange, settings_.config_path));
   }
   const Status opened = open_listener(rails.first());
-  // Where its NIC is down peers are better asked to come to another.
+  // If the NIC of the first rail is down, peers are asked to dial another one.
   for (const auto& rail : rails.rails)
     if (rail->listening && rail->is_healthy()) return rail->listening->endpoint;
   if (!opened) return tl::unexpected(opened.error());
@@ -306,7 +307,7 @@ Status ControlThread::dial(std::shared_ptr<Connection> connection, Endpoint remo
     added.state = ControlConnection::State::kGone;
     return dialled;
   }
-  wake();  // There is a deadline now.
+  wake();  // The next deadline may have changed.
   return {};
 }
 
@@ -318,7 +319,7 @@ void ControlThread::leave(const std::shared_ptr<Connection>& connection, std::ui
   const bool was_open = control.is_heard();
   if (was_open) control.send_close(code, why);
   if (control.state == ControlConnection::State::kOpen) connection->rails().first().ends.closed();
-  // The peer may not have heard yet that all it sent has arrived.
+  // The peer may still lack acknowledgements of our NIC.
   control.state = was_open ? ControlConnection::State::kLeaving : ControlConnection::State::kGone;
   control.deadline = clock_now() + settings_.drain_timeout;
 }
@@ -344,10 +345,10 @@ void ControlThread::send_notes(const std::shared_ptr<Connection>& connection) no
   if (found == control_of_.end() || !found->second->is_heard()) return;
   const auto its = connection->lock();
   send_notes(*found->second);
-  wake();  // There may be a deadline now.
+  wake();  // The next deadline may have changed.
 }
 
-// Other threads may have stopped anywhere, also under the lock: every wait is bounded.
+// Other threads may have stopped anywhere, even while they hold the lock: every wait is bounded.
 void ControlThread::drain() {
   constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 100'000};
   const TimePoint ends = clock_now() + settings_.drain_timeout;
@@ -368,7 +369,7 @@ void ControlThread::drain() {
 
 Nonce ControlThread::fresh_nonce() {
   Nonce nonce{};
-  // Where the kernel gives none the proofs are as good as the cookie.
+  // Without a nonce from the kernel, the proofs are as strong as the cookie.
   [[maybe_unused]] const auto got = getrandom(nonce.data(), nonce.size(), GRND_NONBLOCK);
   return nonce;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The thread that joins connections and hears of their ends: it accepts and dials the kernel TCP
-// connections over which queue pairs are agreed upon, keeps them, and reads what devices tell. It
-// sleeps without such events; no message passes by it. So a connection becomes ready without
-// anybody asking for it, and a peer's death is known at once.
+// The thread that joins connections and notices their ends. It accepts and dials the kernel TCP
+// connections over which the ends agree upon queue pairs, keeps these, and reads the devices'
+// events. Without events it sleeps; messages do not pass through it. So a connection becomes ready
+// without being polled, and the death of a peer is noticed at once.
 #pragma once
 
 #include <array>
@@ -32,10 +32,10 @@ struct ControlSettings {
   Duration handshake_timeout = std::chrono::seconds(10);
   Duration drain_timeout = std::chrono::seconds(2);
   msg::ClusterKey cluster_key{};
-  std::string config_path;  // For what mends.
+  std::string config_path;  // Named in advice.
 };
 
-// Connections that came for one listener and wait for accept().
+// The connections of one listener that wait for accept().
 struct Arrivals {
   std::shared_ptr<RailSet> rails;
   int traffic_class = -1;  // The communicator's.
@@ -51,31 +51,31 @@ class ControlThread {
 
   Duration connect_timeout() const { return settings_.connect_timeout; }
 
-  // Where the listeners of its first rail are found; opened at the first call, as are those of its
-  // rails of TCP.
+  // Returns the endpoint of the listener that peers dial. The listeners of the first rail and of
+  // rails of TCP are opened at the first call.
   Result<Endpoint> listen(const RailSet& rails);
   void add_listener(const Cookie& cookie, std::shared_ptr<Arrivals> arrivals);
-  // Who came and was not accepted is told.
+  // Peers that were not accepted are told.
   void remove_listener(const Cookie& cookie);
-  // nullptr: nobody.
+  // nullptr: none is waiting.
   std::shared_ptr<Connection> accept(Arrivals& arrivals);
 
-  // A prepared connection, which fails or becomes ready.
+  // Dials for a prepared connection, which then fails or becomes ready.
   Status dial(std::shared_ptr<Connection> connection, Endpoint remote, const Cookie& cookie);
-  // The comm is closed, or can't go on: the peer is told why (CloseRecord), and the queue pairs are
-  // kept until it has closed, too, bounded.
+  // The comm is closed, or can't go on. The peer is told the reason (CloseRecord), and the queue
+  // pairs are kept until it has closed, too, at most for drain_timeout.
   void close(const std::shared_ptr<Connection>& connection, std::uint8_t code,
              std::string_view why);
-  // The peer is told that the connection failed; it stays to be closed.
+  // Tells the peer that the connection has failed. It still has to be closed.
   void tell(const std::shared_ptr<Connection>& connection, Errc code,
             std::string_view why) noexcept;
 
-  // A device of these may have been found dead: its connections go on over others, or fail.
+  // A device of these may be dead: its connections go on over other rails, or fail.
   void look_for_dead(const RailSet& rails);
-  // What the connection has noted for the peer goes out. Its lock is not held.
+  // Sends the notes that the connection has for the peer. The caller does not hold its lock.
   void send_notes(const std::shared_ptr<Connection>& connection) noexcept;
 
-  // The process ends: all peers are told; bounded.
+  // The process ends: tells all peers, within drain_timeout.
   void drain();
 
  private:
@@ -90,7 +90,7 @@ class ControlThread {
   void wake() const;
   static Nonce fresh_nonce();
 
-  // All under the lock.
+  // All of the following under the lock.
   Status start();
   Status add_rails(const RailSet& rails);
   Status add_rail(const std::shared_ptr<Rail>& rail);
@@ -111,7 +111,7 @@ class ControlThread {
   void on_device_gone(OpenDevice& device, int sys_errno);
   void on_event(OpenDevice& device, const ibv_async_event& event, const FailedPart& part);
   void on_dialled(ControlConnection& control);
-  // The peer has ended it before its answer: it is dialled again within its time.
+  // The peer has ended the connection before its answer: dials again until the deadline.
   bool dials_again(ControlConnection& control, const Error& error);
   void dial_again(ControlConnection& control, TimePoint now);
   static std::vector<Rail*> rails_to(const ControlConnection& control);
@@ -121,7 +121,8 @@ class ControlThread {
   void on_record(ControlConnection& control);
   void on_hello(ControlConnection& control);
   void on_wait(ControlConnection& control);
-  // Makes the queue pairs of the next hello, without the lock: a NIC may take long for each.
+  // Makes the queue pairs for the next hello. Releases the lock meanwhile: a NIC may take long for
+  // each.
   void answer_next(std::unique_lock<std::mutex>& lock);
   Made<EndFacts> agree(ControlConnection& control, const Arrivals& arrivals,
                        std::unique_lock<std::mutex>& lock);
@@ -141,25 +142,25 @@ class ControlThread {
   void greet_path(ControlConnection& path);
   void on_path(ControlConnection& path);
   void join_path(ControlConnection& path, std::uint32_t heard);
-  // It has ended, or does not come about. The control connection goes on over the others, if there
-  // are any.
+  // The path has ended, or was not established. The control connection goes on over the others, if
+  // any.
   void lose_path(ControlConnection& path, const Error& error);
   void detach_path(ControlConnection& path);
-  // Whether it does though its first path has ended: it has others, or the peer may live.
+  // Whether it goes on although its first path has ended: it has others, or the peer may be alive.
   bool goes_on(ControlConnection& control, const Error& error);
   PathEnd end_of(const ControlConnection& path, const Error& error) const;
   void go_on(ControlConnection& control, const ControlConnection& ended, const Error& error,
              PathVerdict verdict);
   void fall_silent(ControlConnection& control, const ControlConnection& path, const Error& error);
   void forget_paths(ControlConnection& control);
-  // Asks the connection of an open control connection, under its lock, and tells the peer what
-  // comes of it.
+  // Calls `ask` with the recovery of an open connection, under its lock, and sends the resulting
+  // notes.
   void with_recovery(ControlConnection& control, const std::function<Status(Recovery&)>& ask);
-  // The rest of that; the connection's lock is held.
+  // Sends the notes; the connection's lock is held.
   void send_notes(ControlConnection& control) noexcept;
   void on_port(Rail& rail, const ibv_async_event& event, const char* words);
   void look_at_address(Rail& rail, const char* words);
-  // All connections over it, or those that have `part` of it.
+  // Affects all connections over the device, or those that use `part` of it.
   void lose_device(OpenDevice& device, const FailedPart& part, const std::string& why);
   void on_end(ControlConnection& control, const Error& error);
   void refuse(ControlConnection& control, const Error& error, const std::string& why);
@@ -176,19 +177,20 @@ class ControlThread {
   link::Fd wake_fd_;
   std::thread thread_;
   bool stopping_ = false;
-  std::map<int, Watch> watches_;  // By descriptor.
+  std::map<int, Watch> watches_;  // By file descriptor.
   std::list<std::unique_ptr<ControlConnection>> controls_;
   std::deque<ControlConnection*> hellos_;  // Queued.
-  TimePoint wait_due_{};                   // When their senders must hear that they are.
+  TimePoint wait_due_{};                   // When their senders must next be told to wait.
   std::vector<ControlConnection*>
-      silent_;  // Await their hellos, as they came; some may have said it since.
+      silent_;  // Await their hellos, in order of arrival; some may have sent it since.
   std::unordered_map<const Connection*, ControlConnection*> control_of_;
   std::map<Cookie, std::shared_ptr<Arrivals>> listeners_;
-  Tickets tickets_;  // That were given to peers, for streams.
+  Tickets tickets_;                                         // Given to peers, for streams.
   std::map<Ticket, ControlConnection*> control_of_ticket_;  // For paths.
   std::vector<std::shared_ptr<Rail>> rails_;                // In use.
-  std::shared_ptr<ConnectionManager> manager_;              // Since there is a rail of iWARP.
-  std::vector<Rail*> resting_;  // Whose listeners found no descriptor; till rest_ends_.
+  std::shared_ptr<ConnectionManager> manager_;              // Exists once there is a rail of iWARP.
+  // Their listeners found no free descriptor and pause until rest_ends_.
+  std::vector<Rail*> resting_;
   TimePoint rest_ends_{};
 };
 

@@ -30,8 +30,9 @@ fs::path port_folder(const Device& device, const fs::path& sys_root) {
   return sys_root / "class/infiniband" / device.hca / "ports" / std::to_string(device.port);
 }
 
-// What libibverbs tells where it can, which counts all links of a bond; else what the kernel does,
-// since a library that is older than the kernel does not know the newest speeds. 0: nobody tells.
+// The speed according to libibverbs where it has the call, which counts all links of a bond; else
+// according to the kernel, since a library older than the kernel does not know the newest speeds.
+// 0: unknown.
 std::uint32_t port_mbps(const Device& device, const ibv_port_attr& attr,
                         const NcclVariables& variables, const fs::path& sys_root) {
   const Api& api = *device.opened->api;
@@ -47,7 +48,8 @@ std::uint32_t port_mbps(const Device& device, const ibv_port_attr& attr,
   return from_kernel != 0 ? from_kernel : link_mbps(attr.active_speed, attr.active_width);
 }
 
-// Which GID is taken: of InfiniBand, whose ports have few, NCCL's variable says nothing.
+// The rule by which the GID is chosen. NCCL's variable does not apply to InfiniBand, where ports
+// have few GIDs.
 void take_gid_rule(Device& device, const config::Nic& nic, const NcclVariables& variables) {
   GidRule& rule = device.gid_rule;
   rule.wish = variables.gid_wish;
@@ -62,7 +64,7 @@ void take_gid_rule(Device& device, const config::Nic& nic, const NcclVariables& 
   }
 }
 
-// What the port says; the text is why it can't be used.
+// Reads the port's attributes. Returns why it can't be used; empty: it can.
 std::string read_port(Device& device, const config::Nic& nic, const NcclVariables& variables,
                       const fs::path& sys_root) {
   const Api& api = *device.opened->api;
@@ -94,7 +96,7 @@ std::string read_port(Device& device, const config::Nic& nic, const NcclVariable
   return {};
 }
 
-// Where peers find the listener; the text is why they can't.
+// The listener's interface for peers; an error says why there is none.
 std::string read_exchange(Device& device, const config::Nic& nic,
                           std::span<const LocalAddress> all) {
   const auto own = std::find_if(all.begin(), all.end(), [&](const LocalAddress& one) {
@@ -127,7 +129,7 @@ Device describe(const config::Nic& nic, const NcclVariables& variables) {
   return device;
 }
 
-// An interface whose TCP is a rail. What can't be had is its own fault.
+// A rail of TCP over an interface. If it can't be used, its fault says why.
 Device describe_tcp(const config::Fabric& fabric, const config::Nic& nic,
                     std::span<const LocalAddress> all, const std::string& sys_root) {
   Device device;

@@ -16,23 +16,23 @@
 
 namespace ztcp::verbs {
 
-// Whether it is for this transport to carry such a NIC.
+// Whether this transport serves such a NIC.
 bool carries(const config::Nic& nic);
 
-// Of the fabric's NICs, all of them such, in their order; one that can't be had says why in its
-// fault.
+// The devices of the fabric's NICs, in order; all NICs must be of this transport. If a device can't
+// be used, its fault says why.
 std::vector<Device> devices_of(const Api& api, const config::Fabric& fabric,
                                const NcclVariables& variables, std::span<const LocalAddress> all,
                                const std::string& sys_root = "/sys");
 
-// The same where there is no library for RDMA devices, says `why`: interfaces of the kernel's serve
-// without them. Empty: none is merged.
+// The same without a library for RDMA devices, for the reason `why`: merged kernel interfaces serve
+// alone. Empty: no interface is merged.
 std::vector<Device> devices_without_library(const std::string& why, const config::Fabric& fabric,
                                             const NcclVariables& variables,
                                             std::span<const LocalAddress> all,
                                             const std::string& sys_root = "/sys");
 
-// For the line that init says of it.
+// For the init line of the device.
 std::string device_text(const Device& device);
 
 }  // namespace ztcp::verbs

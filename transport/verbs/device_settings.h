@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What somebody said of a NIC's queue pairs: the config's word, else NCCL's own, else ours. What is
-// not ours is noted with whose it is.
+// The settings of a NIC's queue pairs: the config's value, else NCCL's, else our default. Values
+// other than the default are listed with their source.
 #pragma once
 
 #include "config/settings.h"
@@ -12,7 +12,8 @@
 namespace ztcp::verbs {
 
 void take_settings(Device& device, const config::Nic& nic, const NcclVariables& variables);
-// Above what size pieces are told of apart; once it is known what network the device is on.
+// Sets the size above which pieces are notified separately. The kind of the device's network must
+// be known.
 void take_threshold(Device& device, const config::Nic& nic, const NcclVariables& variables);
 
 }  // namespace ztcp::verbs

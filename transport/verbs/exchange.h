@@ -1,48 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the two ends of a connection tell each other over a kernel TCP connection, which lives as
-// long as their queue pairs do: who dials, the sender, tells first.
+// The records that the two ends of a connection exchange over a kernel TCP connection, which lives
+// as long as their queue pairs. The sender dials, and sends first.
 //
-//   sender    hello     who was invited (the cookie of the handle), its queue pairs, its ring
-//   receiver  wait      others are before it, as often as the sender must hear it to go on waiting
+//   sender    hello     the cookie of the handle, its queue pairs, its ring
+//   receiver  wait      other senders are served first; repeated while the sender has to wait
 //   receiver  answer    its queue pairs, and a proof that it has the key
 //   sender    ready     its queue pairs can receive; and its proof
-//   either    close     it closes, or why it can't go on, or refuses; only close records follow
+//   either    close     it closes, or refuses, or can't go on, with the reason; only close records
+//                       follow
 //
-// and of a connection over several rails, when one of them fails (session/holdings.h), or is to
-// begin, as those of TCP do:
+// A connection over several rails also has notes: about a rail that fails (session/holdings.h), and
+// about a rail that begins, as rails of TCP do.
 //
-//   either    fenced    its queue pairs on the rail are no more; what a receiver holds, or of a
-//                       sender's what it saw arrive
-//   receiver  mute      its device gives nothing back: the sender is to fence the rail first
+//   either    fenced    its queue pairs on the rail are destroyed; with the pieces that a receiver
+//                       holds, or that a sender saw arrive
+//   receiver  mute      its device gives nothing back: the sender has to fence the rail first
 //   receiver  ask       its port is up again: an offer need not wait
-//   sender    offer     new ones
-//   receiver  accept    its own, or fenced: not now
-//   sender    proven    something has gone over them and come back
+//   sender    offer     new queue pairs
+//   receiver  accept    its own; or fenced: not now
+//   sender    proven    work has gone over them and was completed
 //
-// Of rails that have addresses of their own such a connection has more paths than one for these
-// notes, and for close records, so that the peer hears of a rail's failure whichever it is. The
-// sender dials them where the receiver listens on its rails (control_paths.cc says when); the first
-// that is said there is
+// If the rails have addresses of their own, such a connection has several paths for these notes and
+// for close records, so that the peer hears of a failure whichever rail fails. The sender dials the
+// paths where the receiver listens on its rails (control_paths.cc says when). The first record on a
+// path is
 //
-//   sender    path      the ticket of the answer, and how many notes it has heard
-//   receiver  path      likewise; then what the other has not heard follows, from either
+//   sender    path      the ticket of the answer, and the number of the last note it has heard
+//   receiver  path      likewise; then the notes follow that the other end has not heard
 //
-// Notes have numbers and go over all paths (note_log.h). An end that gives up a path alone says so
-// by a close record (kThisPath): without one the end of the last path is the end of the process.
+// Notes are numbered and go over all paths (note_log.h). An end that gives up one path alone says
+// so by a close record (kThisPath): without it, the end of the last path is the end of the process.
 //
-// What is accepted of a rail of TCP is a stream, which the sender dials where the receiver listens;
-// the first it says there is
+// An accepted rail of TCP is a stream, which the sender dials where the receiver listens. The first
+// record on it is
 //
 //   sender    stream    the ticket that it was given
 //
-// and all else on it is piece_stream.h's.
+// and piece_stream.h defines the rest.
 //
-// Proofs are HMAC-SHA256(cluster key, label, hello, answer), the answer's own left zero; without a
-// key in the config it is all zero, and a host with another one is found out here, too. They prove
-// that both ends hold the key and speak now; what follows is neither encrypted nor signed.
-// Integers are the machine's: little-endian.
+// Proofs are HMAC-SHA256(cluster key, label, hello, answer), where the answer's own proof is left
+// zero. Without a key in the config the key is all zero, and an end with another key is found out
+// here, too. The proofs show that both ends hold the key and take part now; the records that follow
+// are neither encrypted nor signed. Integers are the machine's: little-endian.
 //
 // Pure.
 #pragma once
@@ -94,8 +95,8 @@ static_assert(sizeof(RecordHeader) == 8);
 
 enum class Network : std::uint8_t { kEthernet, kInfiniBand, kIwarp };
 
-// Options of a vendor's devices beyond the standard (ibv_query_ece(3)): a sender's are what its
-// device can, a receiver's what its own makes of them, by which both go then.
+// Options of a vendor's devices beyond the standard (ibv_query_ece(3)). A sender offers the options
+// of its device; a receiver answers with the choice of its own, which both use.
 struct EceFacts {
   std::uint8_t is_told = 0;
   std::array<std::uint8_t, 3> reserved{};
@@ -104,12 +105,12 @@ struct EceFacts {
 };
 static_assert(sizeof(EceFacts) == 12);
 
-// What one end has on one rail.
+// The facts of one end about one rail.
 struct RailFacts {
   static constexpr std::uint8_t kRoceV1 = 1;
   static constexpr std::uint8_t kRoceV2 = 2;
 
-  Gid gid{};       // Of iWARP its address.
+  Gid gid{};       // iWARP: its address.
   Gid exchange{};  // Where the receiver listens on the rail: an address in the form of a GID.
   std::array<std::uint32_t, kMaxQueuePairs> numbers{};
   std::uint32_t memory_rkey = 0;
@@ -117,30 +118,31 @@ struct RailFacts {
   std::uint16_t lid = 0;
   Network network = Network::kEthernet;
   std::uint8_t queue_pairs = 0;
-  std::uint8_t mtu = 0;                  // The library's number for it.
-  std::uint8_t notifies_separately = 0;  // A sender's: of some pieces, by a message behind them.
-  // Of iWARP where the sender's connection manager listens, else that of `exchange`; 0: nowhere.
+  std::uint8_t mtu = 0;  // The library's number for it.
+  // A sender's: notifies of some pieces by a message behind them.
+  std::uint8_t notifies_separately = 0;
+  // iWARP: where the sender's connection manager listens; else the port of `exchange`. 0: nowhere.
   std::uint16_t port = 0;
-  std::uint8_t number = 0;        // Among the device's rails of its kind, by which they are joined.
-  std::uint8_t key = 0;           // Which of the keys in slots is its.
+  std::uint8_t number = 0;        // Among the device's rails of its kind; rails are joined by it.
+  std::uint8_t key = 0;           // Index of its key in slots.
   std::array<char, 32> device{};  // "mlx5_0", for messages.
-  // A rail of TCP has a stream instead of queue pairs: it is dialled at `exchange`, and there the
-  // ticket is said.
+  // A rail of TCP has a stream instead of queue pairs: the sender dials `exchange`, and begins with
+  // the ticket.
   std::uint8_t is_tcp = 0;
-  std::uint8_t gid_type = 0;  // Of RoCE: kRoceV1, kRoceV2; 0: not known.
-  std::uint16_t flid = 0;     // Of InfiniBand: for routers between subnets; 0: none.
+  std::uint8_t gid_type = 0;  // RoCE: kRoceV1, kRoceV2; 0: not known.
+  std::uint16_t flid = 0;     // InfiniBand: for routers between subnets; 0: none.
   std::array<std::uint8_t, 2> reserved{};
   EceFacts ece;
   Ticket ticket{};
 };
 static_assert(sizeof(RailFacts) == 148);
 
-// What one end is: the rails that it can use. Those that both have are joined.
+// The facts of one end: the rails that it can use. The rails that both ends have are joined.
 struct EndFacts {
-  std::uint64_t memory_address = 0;  // A sender's Ring; of a receiver nothing is written.
+  std::uint64_t memory_address = 0;  // A sender's Ring; nothing of a receiver's is written.
   std::uint8_t rails = 0;
   std::array<std::uint8_t, 7> reserved{};
-  Ticket ticket{};  // A receiver's: for further paths.
+  Ticket ticket{};  // A receiver's, for further paths.
   std::array<RailFacts, kMaxRails> on{};
 };
 static_assert(sizeof(EndFacts) == 1216);
@@ -171,13 +173,12 @@ struct Ready {
 struct CloseRecord {
   static constexpr RecordKind kKind = RecordKind::kClose;
   static constexpr std::uint8_t kOrderly = 0xff;
-  // This TCP connection alone ends, by its sender's will: its process lives, and the queue pairs
-  // stay.
+  // Only this TCP connection ends: the process lives, and the queue pairs stay.
   static constexpr std::uint8_t kThisPath = 0xfe;
 
   RecordHeader header;
-  std::uint8_t code = kOrderly;  // An Errc.
-  std::array<char, 119> text{};  // Why, for the other's log.
+  std::uint8_t code = kOrderly;  // An Errc, or one of the above.
+  std::array<char, 119> text{};  // The reason, for the peer's log.
 };
 struct StreamHello {
   static constexpr RecordKind kKind = RecordKind::kStream;
@@ -206,9 +207,9 @@ struct RailNote {
   std::uint8_t rail = 0;
   Step step = Step::kFenced;
   std::uint16_t reserved = 0;
-  std::uint32_t epoch = 0;   // Of its queue pairs: how often the rail was offered.
-  std::uint32_t number = 0;  // Of the note, from 1 on.
-  std::uint32_t heard = 0;   // The last of the peer's.
+  std::uint32_t epoch = 0;   // How often the rail was offered.
+  std::uint32_t number = 0;  // The note's own, from 1 on.
+  std::uint32_t heard = 0;   // The last note of the peer's.
   RailFacts facts;
   Holdings holdings;
 };
@@ -232,11 +233,11 @@ bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& ans
 bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& answer,
                const Ready& ready);
 
-// Of a close record: fit for a log line.
+// The text of a close record, fit for a log line.
 std::string text_of(const CloseRecord& record);
 std::string device_of(const RailFacts& facts);
 
-// What `all` has for the rail `of` the other end; null: nothing.
+// The rail in `all` that belongs to the other end's rail `of`; null: there is none.
 const RailFacts* counterpart(const RailFacts& of, const EndFacts& all);
 // Why two such ends can't be joined; empty: they can.
 std::string mismatch(const EndFacts& ours, const EndFacts& theirs);

@@ -39,7 +39,7 @@ Made<Flusher> Flusher::create(const Device& device, const PortAddress& address,
   return out;
 }
 
-// Who reads initiates, since it is the one that sends first.
+// The reading end initiates, since it sends first.
 Made<void> Flusher::join_by(const std::shared_ptr<ConnectionManager>& manager, const Device& device,
                             const PortAddress& address, Duration within) {
   auto queues =
@@ -53,7 +53,7 @@ Made<void> Flusher::join_by(const std::shared_ptr<ConnectionManager>& manager, c
                 fmt::format("{}{}: {}", kAlone, port.error().where,
                             port.error().sys_errno != 0 ? std::strerror(port.error().sys_errno)
                                                         : ztcp::describe(port.error().code))});
-  // Whoever knew it could join the end that answers.
+  // Secret: with it, a stranger could join the end that answers.
   Nonce nonce{};
   if (getrandom(nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size()))
     return tl::unexpected(Refusal{{Errc::kSystem, errno, "getrandom"},
@@ -76,7 +76,7 @@ Result<std::uint64_t> Flusher::begin(const std::byte* from, std::uint32_t rkey) 
   return next_++;
 }
 
-// Whether they are joined by now; then what waits is begun.
+// Whether the queue pairs are joined; if so, begins the flushes that wait.
 Result<bool> Flusher::check_cm_connections() {
   for (const CmConnection* connection : {reads_->cm_connection(), answers_->cm_connection()})
     if (connection->state() == CmConnection::State::kFailed)

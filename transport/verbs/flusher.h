@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Makes what the NIC wrote into GPU memory visible to the GPU: a read by the NIC pushes all its
-// earlier writes in front of it. It goes over a queue pair that is joined to itself; iWARP has two
-// for it, which the connection manager joins to one another over the port's own address. What is
-// begun before that has come about waits for it, until it takes too long.
+// Makes the NIC's writes into GPU memory visible to the GPU: a read by the NIC pushes all its
+// earlier writes ahead of itself. It uses a queue pair that is joined to itself; for iWARP two,
+// which the connection manager joins to one another over the port's own address. Flushes that begin
+// earlier wait for that, and fail if it takes too long.
 //
-// Of one thread.
+// Used by one thread.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,8 @@ namespace ztcp::verbs {
 
 class Flusher {
  public:
-  // `address` is the port's by now. Of iWARP `manager` joins it within `joined_within`.
+  // `address` is the port's current one. For iWARP, `manager` joins the queue pairs within
+  // `joined_within`.
   static Made<Flusher> create(const Device& device, const PortAddress& address,
                               const std::shared_ptr<ConnectionManager>& manager,
                               Duration joined_within);
@@ -50,7 +51,7 @@ class Flusher {
   Result<bool> check_cm_connections();
   tl::unexpected<Error> failed(const Error& error, std::string why);
 
-  std::unique_ptr<QueuePairs> answers_;  // What is read; null: `reads_` itself does.
+  std::unique_ptr<QueuePairs> answers_;  // Answers the reads; null: `reads_` does itself.
   std::unique_ptr<QueuePairs> reads_;
   bool is_joined_ = true;
   std::chrono::steady_clock::time_point gives_up_{};

@@ -23,8 +23,8 @@ constexpr auto kMostTrial = std::chrono::seconds(5);
 constexpr auto kAnswer = std::chrono::seconds(1);
 constexpr auto kLook = std::chrono::milliseconds(1);
 
-// Why DMA-BUFs can't be registered; empty: they can. No such buffer is, so that a driver that knows
-// them says EBADF, and one that does not says so.
+// Why DMA-BUFs can't be registered; empty: they can. The call names no buffer: a driver that
+// supports them returns EBADF, another one that they are not supported.
 std::string fault_of_dmabuf(const OpenDevice& device) {
   if (device.api->reg_dmabuf_mr == nullptr)
     return "its libibverbs is older than release 34 and knows no DMA-BUF";
@@ -41,7 +41,7 @@ std::string peer_memory_module(const std::string& sys_root) {
   return {};
 }
 
-// Two queue pairs of the device are joined to one another, and one reads what is the other's.
+// Joins two queue pairs of the device to one another; one reads the other's memory.
 std::string fault_of_loop(const Device& device, const std::shared_ptr<ConnectionManager>& manager,
                           Duration within) {
   const auto page = std::make_unique<ReadPage>();
@@ -59,7 +59,7 @@ std::string fault_of_loop(const Device& device, const std::shared_ptr<Connection
     const Result<bool> done = made->is_done(*read);
     if (!done) return made->why().empty() ? done.error().where : made->why();
     if (*done) return {};
-    // That they are not joined is found out by itself.
+    // A failure to join them is noticed below.
     const auto now = std::chrono::steady_clock::now();
     if (made->is_joined()) ends = std::min(ends, now + kAnswer);
     if (now > ends) return "a read of its own memory has no answer";
@@ -67,8 +67,8 @@ std::string fault_of_loop(const Device& device, const std::shared_ptr<Connection
   }
 }
 
-// Why an iWARP device can't flush what it wrote; empty: it can. Who registers GPU memory with one
-// that can't would see it before it is there.
+// Why an iWARP device can't flush its writes; empty: it can. Without flushes, a GPU would read its
+// memory before the bytes are there.
 std::string fault_of_flush(const Device& device, Duration within) {
   const auto manager =
       ConnectionManager::start(*device.opened->manager, link::Fd(eventfd(0, EFD_CLOEXEC)));
@@ -79,7 +79,8 @@ std::string fault_of_flush(const Device& device, Duration within) {
   return fault;
 }
 
-// What the GPU's side lacks, as far as it can be seen; NCCL asks CUDA, and hands none over then.
+// Names the part for DMA-BUFs that the GPU's driver visibly lacks. NCCL asks CUDA, and passes none
+// if they are missing.
 std::string without_export(const std::string& sys_root) {
   config::LiveMachine machine(std::filesystem::path(sys_root).parent_path().string());
   const config::GpuDirect found = config::read_gpu_direct(machine);

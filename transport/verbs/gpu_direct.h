@@ -11,9 +11,9 @@
 
 namespace ztcp::verbs {
 
-// Of an open device: by DMA-BUFs, which the kernel and the device's driver must know, or by a
-// module that gives it GPU addresses. One of iWARP must be able to flush what it wrote there, which
-// is tried for little longer than `joined_within`.
+// Finds out how an open device can reach GPU memory: by DMA-BUFs, which the kernel and the device's
+// driver must support, or by a module that maps GPU addresses. A device of iWARP must also be able
+// to flush its writes; the trial takes little longer than `joined_within`.
 void probe_gpu_direct(Device& device, const std::string& sys_root, Duration joined_within);
 
 }  // namespace ztcp::verbs

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Sole owners of what the library made. Who owns several declares them in the reverse of the order
-// in which they may go: queue pairs, completion queues, registrations, protection domain, context.
+// Sole owners of the library's objects. A class that owns several declares them in the reverse of
+// the order in which they may be destroyed: queue pairs, completion queues, registrations,
+// protection domain, context.
 #pragma once
 
 #include <cassert>
@@ -18,7 +19,7 @@ template <class T, int (*Api::*Undo)(T*)>
 struct Undoer {
   const Api* api = nullptr;
   void operator()(T* object) const noexcept {
-    // A forked child shares the device's descriptor: what it gave back would be its parent's.
+    // A forked child shares the device's descriptor: it would destroy its parent's object.
     if (in_forked_child()) return;
     [[maybe_unused]] const int outcome = (api->*Undo)(object);
     // A device that is gone says EIO, and its driver keeps nothing then.

@@ -57,14 +57,14 @@ tl::expected<void*, std::string> open(const char* name, const char* packages) {
   void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (library != nullptr) return library;
   const std::string reason = last_error();
-  // Or one that it needs is missing: the reason begins with whose file it is.
+  // If the file named first is another one, a library that this one needs is missing.
   if (reason.starts_with(fmt::format("{}: ", name)) &&
       reason.find("No such file") != std::string::npos)
     return tl::unexpected(fmt::format("{} is not installed ({})", name, packages));
   return tl::unexpected(fmt::format("{} can't be opened: {}", name, reason));
 }
 
-// Whoever has one has it for good: never destroyed, threads may be inside when the process ends.
+// Never destroyed: threads may be inside a call when the process ends.
 template <class Table>
 const Table* keep(std::unique_ptr<const Table> table) {
   static std::mutex mutex;

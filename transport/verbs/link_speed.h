@@ -8,7 +8,7 @@
 
 namespace ztcp::verbs {
 
-// The kernel's numbers for what the link was negotiated to (InfiniBand's, RoCE's are the like).
+// The kernel's numbers for the negotiated speed of the link (InfiniBand's; RoCE's are alike).
 constexpr std::uint32_t lane_mbps(std::uint32_t speed) {
   switch (speed) {
     case 1:

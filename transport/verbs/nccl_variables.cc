@@ -29,7 +29,7 @@ std::optional<long long> to_number(std::string text) {
   return number;
 }
 
-// Variables whose numbers are honoured. NCCL's own way to say "as you like" is a negative number.
+// Variables with honoured numbers. In NCCL a negative number means the default.
 struct Honoured {
   const char* name;
   long long most;
@@ -69,14 +69,14 @@ constexpr std::array kHonoured{
     Honoured{"NCCL_IB_AR_THRESHOLD", kAnyNumber,
              [](Variables& to, int n) { to.adaptive_threshold = n; }}};
 
-// Words are honoured.
+// Variables with honoured words.
 constexpr std::array kWords{"NCCL_IB_HCA", "NCCL_IBVERBS_LIB", "NCCL_IB_ADDR_FAMILY",
                             "NCCL_IB_ADDR_RANGE", "NCCL_IB_ROCE_VERSION_NUM"};
 
-// Variables that change what NCCL's own network does, and nothing here.
+// Variables that change NCCL's own network, and have no effect here.
 struct Unheeded {
   const char* name;
-  long long here;  // The value that says what holds here anyway; negative: there is none.
+  long long here;  // The value that describes our behaviour; negative: there is none.
   const char* what;
 };
 constexpr const char* kOwnFailover =
@@ -135,7 +135,7 @@ class Reader {
     }
   }
 
-  // Which GID is preferred.
+  // The preferred GID.
   void take_wish() {
     GidWish& wish = to_.gid_wish;
     if (const std::string family = text("NCCL_IB_ADDR_FAMILY"); family == "AF_INET")
@@ -172,7 +172,8 @@ class Reader {
   Variables& to_;
 };
 
-// The next of the numbers in "1:0:2"; -1: absent or empty. A word that is none is 0, as to NCCL.
+// The next of the numbers in "1:0:2"; -1: absent or empty. A word that is no number is 0, as in
+// NCCL.
 int take_number(std::string_view& text) {
   const std::string_view word = text.substr(0, text.find(':'));
   text.remove_prefix(std::min(text.size(), word.size() + 1));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What NCCL's own variables say of RDMA, so that job scripts written for NCCL's own network hold
-// here, too. Each variable that NCCL reads is in one of two tables (nccl_variables.cc): it is
-// honoured, or a job that sets it to something else than what holds here is told so by name.
-// docs/nccl-variables.md describes all of them. A key of the config goes before it
+// NCCL's own variables for RDMA, so that job scripts written for NCCL's own network also work here.
+// Each variable that NCCL reads is in one of two tables (nccl_variables.cc): either it is honoured,
+// or a job that sets it to another value than the behaviour here gets a warning with its name.
+// docs/nccl-variables.md describes all of them. Keys of the config take precedence
 // (device_settings.cc).
 #pragma once
 
@@ -75,16 +75,16 @@ struct NcclVariables {
   int adaptive_routing = -1;       // NCCL_IB_ADAPTIVE_ROUTING; -1: InfiniBand's networks have it.
   int adaptive_threshold = 8192;   // NCCL_IB_AR_THRESHOLD, in bytes.
 
-  // What is set to no value that the variable can have: "NCCL_IB_TIMEOUT=forty".
+  // Variables with an invalid value: "NCCL_IB_TIMEOUT=forty".
   std::vector<std::string> ignored;
-  // What is set and does not hold here, with what does: "NCCL_IB_OOO_RQ=1: receives are ...".
+  // Variables without effect here, with our behaviour: "NCCL_IB_OOO_RQ=1: receives are ...".
   std::vector<std::string> unheeded;
 };
 
 // `get` answers as getenv() does.
 NcclVariables read_nccl_variables(const std::function<const char*(const char*)>& get);
 NcclVariables read_nccl_variables();
-// Of all variables that are looked at.
+// The names of all variables that are read.
 std::vector<std::string> nccl_variable_names();
 
 }  // namespace ztcp::verbs

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a connection says to its peer about rails (exchange.h), numbered, so that it may go over
-// several paths and counts once, in order, whichever brings it first. A note is kept until the peer
-// has heard it, since the path that it went over may have ended on the way: a path that begins
-// brings it again. The peer answers what it hears, so few are kept. Pure.
+// The notes about rails that a connection sends to its peer (exchange.h). Notes are numbered, so
+// that they may go over several paths: each counts once, in order, whichever path delivers it
+// first. A note is kept until the peer has heard it, since its path may have ended on the way; a
+// new path repeats it. The peer acknowledges notes, so few are kept. Pure.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace ztcp::verbs {
 
 class NoteLog {
  public:
-  // A peer that talks has heard almost all by its own next note.
+  // A peer acknowledges almost all notes with its own next note.
   static constexpr std::size_t kMostKept = 1024;
 
   void add(const RailNote& note) {
@@ -27,13 +27,13 @@ class NoteLog {
     ++added_;
   }
   bool has_new() const { return added_ != sent_; }
-  // Those that have not been taken yet.
+  // Passes on the notes that were not taken yet.
   template <class Send>
   void take_new(Send&& send) {
     send_after(sent_, send);
     sent_ = added_;
   }
-  // Those that the peer has not heard, as it says by its `heard`; new ones stay so.
+  // Passes on again all that the peer has not heard, according to its `heard`; new notes stay new.
   template <class Send>
   Status repeat(std::uint32_t heard, Send&& send) {
     ZTCP_CHECK(forget(heard));
@@ -41,10 +41,10 @@ class NoteLog {
     return {};
   }
 
-  // Of the peer's. Whether it is news, to be heeded. An error: it says what can't be.
+  // Takes a note of the peer's. False: it was heard before. An error: it contradicts earlier notes.
   Result<bool> hear(const RailNote& told) {
     ZTCP_CHECK(forget(told.heard));
-    // Each note of the peer's may be answered by one that is kept.
+    // Each note of the peer's may cause one that is kept.
     if (notes_.size() > kMostKept)
       return fail(Errc::kProtocol, "a peer that hears none of what it is told");
     if (told.number <= heard_) return false;
@@ -72,7 +72,7 @@ class NoteLog {
   std::list<RailNote> notes_;
   std::uint32_t added_ = 0;
   std::uint32_t sent_ = 0;
-  std::uint32_t heard_ = 0;  // Of the peer's.
+  std::uint32_t heard_ = 0;  // The last note of the peer's.
 };
 
 }  // namespace ztcp::verbs

@@ -61,7 +61,7 @@ Opened open_device(const Api& api, ibv_device* device) {
   return out;
 }
 
-// The adapters of AWS (EFA) and Cisco's usNIC have datagrams alone.
+// AWS's EFA and Cisco's usNIC adapters offer only datagrams.
 std::string fault_of_kind(const ibv_device& device, std::uint8_t port, const ibv_port_attr& attr) {
   const bool is_known =
       device.transport_type == IBV_TRANSPORT_IB || device.transport_type == IBV_TRANSPORT_IWARP;
@@ -85,7 +85,7 @@ const char* state_text(ibv_port_state state) {
   }
 }
 
-// Its queue pairs go over TCP connections of its own at the address that peers find it at.
+// Its queue pairs use TCP connections of the device itself, at the address that peers dial.
 std::string read_iwarp(Device& device) {
   const auto manager = device.opened->api->connection_manager();
   if (!manager)

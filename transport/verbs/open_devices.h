@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// RDMA devices as libibverbs lists them, opened, and what keeps one or a port of it from serving.
+// Opens RDMA devices in libibverbs' order, and finds the faults that keep a device or one of its
+// ports from serving.
 #pragma once
 
 #include <cstdint>
@@ -38,17 +39,17 @@ class DeviceList {
   ibv_device** list_;
 };
 
-// The text is why it can't be opened, and what mends that.
+// The text says why it can't be opened, and gives a remedy.
 using Opened = tl::expected<std::shared_ptr<OpenDevice>, std::string>;
 Opened open_device(const Api& api, ibv_device* device);
 
-// Why a port can't carry reliable connections, whatever its state; empty: it can.
+// Why a port can't carry reliable connections in any state; empty: it can.
 std::string fault_of_kind(const ibv_device& device, std::uint8_t port, const ibv_port_attr& attr);
-// Of a port that is not active, what its state is and what mends it.
+// The state of a port that is not active, with a remedy.
 const char* state_text(ibv_port_state state);
 
-// What an iWARP device needs beside: librdmacm, and an address of its own interface. The text is
-// why it has them not.
+// Further requirements of an iWARP device: librdmacm, and an address of its own interface. Returns
+// the fault; empty: both are there.
 std::string read_iwarp(Device& device);
 
 }  // namespace ztcp::verbs

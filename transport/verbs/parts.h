@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the queue pairs of a connection are made of.
+// The library's objects and the memory behind the queue pairs of a connection.
 #pragma once
 
 #include <array>
@@ -14,28 +14,29 @@
 
 namespace ztcp::verbs {
 
-// What comes behind a piece that is told of apart: what else would be the write's immediate and the
-// size that came with it.
+// The message behind a piece that is notified separately. It carries the immediate and the size,
+// which the completion of the write carries otherwise.
 struct Notification {
   std::uint32_t immediate = 0;
   std::uint32_t size_bytes = 0;
 };
-// A page: nobody else's memory is kept from forked children for its sake.
+// A whole page: registering it keeps no other memory from forked children.
 struct alignas(4096) NotificationPage {
   std::array<Notification, 512> slots{};
 };
-// What a read brings for a flush, at which nobody looks. A page, too.
+// The landing page of flush reads; its content is never used. A whole page, too.
 struct alignas(4096) ReadPage {
   std::byte byte{};
 };
 
-// In the reverse of the order in which they go.
+// Members are destroyed in reverse order; keep this order.
 struct QueuePairParts {
   std::shared_ptr<OpenDevice> opened;
-  // Where notifications come, in the order of the receives, by queue pair; none: nobody sends any.
+  // Where notifications arrive, in the order of the receives, by queue pair; null: the peer sends
+  // none.
   std::unique_ptr<NotificationPage[]> notifications;
   RegionHandle notifications_region;
-  // Where reads bring what they read; none: nobody reads.
+  // Where flush reads land; null: there are none.
   std::unique_ptr<ReadPage> read;
   RegionHandle read_region;
   CompletionQueueHandle completions;

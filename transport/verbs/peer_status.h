@@ -17,7 +17,7 @@
 
 namespace ztcp::verbs {
 
-// Of the peer, or of our device.
+// An event of the peer, or of our device.
 enum class PeerEvent : std::uint8_t {
   kNone,
   kClosed,      // The peer closes the connection in order.
@@ -51,7 +51,7 @@ PathVerdict judge(const PathEnd& ended);
 
 class PeerStatus {
  public:
-  // What a comm does that makes no progress.
+  // The action for a comm that makes no progress.
   enum class Advice : std::uint8_t { kContinue, kProbe, kFail };
 
   // --- The control thread ------------------------------------------------------------------------

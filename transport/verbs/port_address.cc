@@ -21,7 +21,7 @@ struct Table {
   std::uint16_t lid = 0;
 };
 
-// Absent: sysfs does not have it.
+// Absent: not in sysfs.
 std::optional<std::string> type_line(const GidRule& rule, int index) {
   std::ifstream file(rule.types + "/" + std::to_string(index));
   if (!file.is_open()) return std::nullopt;
@@ -39,8 +39,8 @@ std::string fault_of(const Table& table, const GidEntry* named, const GidRule& r
   if (rule.index > kMaxGidIndex)
     return fmt::format("is beyond {}, the last index that a queue pair takes", kMaxGidIndex);
   if (named == nullptr || named->gid == Gid{}) return "is empty";
-  // The kernel lets nobody read the type of an entry whose interface is in another network
-  // namespace, and no packet of this one leaves by it.
+  // The kernel does not let us read the type of an entry if its interface is in another network
+  // namespace. Packets from here can't leave by such an entry.
   if (!table.is_infiniband && type_line(rule, rule.index) == "")
     return "belongs to another network namespace (another container)";
   return {};

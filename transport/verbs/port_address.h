@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// By what peers reach a port: its GID, and in InfiniBand its LID. Either may change while a job
-// runs: an address of the interface goes and comes back at another index, the subnet manager gives
-// another LID.
+// The address of a port for its peers: its GID, and in InfiniBand its LID. Either may change while
+// a job runs: an address of the interface is removed and comes back at another index, or the subnet
+// manager assigns another LID.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ struct PortAddress {
 // Which entry of the port's table is taken.
 struct GidRule {
   int index = -1;     // -1: the best that there is.
-  std::string by;     // Who says so: "NCCL_IB_GID_INDEX".
-  std::string types;  // The folder of sysfs that tells what kind of GID each is.
-  // What makes one the best, and which variables say so: "NCCL_IB_ADDR_RANGE=10.1.0.0/16".
+  std::string by;     // The source of the rule: "NCCL_IB_GID_INDEX".
+  std::string types;  // The folder of sysfs with the type of each GID.
+  // The preference, and the variables that gave it: "NCCL_IB_ADDR_RANGE=10.1.0.0/16".
   GidWish wish;
   std::string wished_by;
 };
@@ -39,7 +39,7 @@ std::string choice_text(const GidRule& rule, const GidEntry& chosen);
 // The text is why it has none.
 tl::expected<PortAddress, std::string> read_address(const OpenDevice& device, std::uint8_t port,
                                                     const GidRule& rule);
-// The same of a port that had one: that, as long as it is in the table, at whatever index.
+// Reads the address again: the port keeps its GID as long as the table has it, at any index.
 tl::expected<PortAddress, std::string> read_address_again(const OpenDevice& device,
                                                           std::uint8_t port, const GidRule& rule,
                                                           const GidEntry& had);

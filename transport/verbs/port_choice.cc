@@ -37,8 +37,8 @@ class PortChooser {
       look_at(*opened, *device, port, attr.phys_port_cnt == 1);
   }
 
-  // By PCI address, so that equal hosts have equal orders whatever their devices are called; those
-  // of software last.
+  // By PCI address, so that equal hosts have the same order regardless of device names; software
+  // devices last.
   std::vector<config::Nic> taken() {
     if (variables_.is_pci_ordered)
       std::ranges::stable_sort(taken_, [](const Taken& a, const Taken& b) {
@@ -56,7 +56,7 @@ class PortChooser {
     config::Nic nic;
   };
 
-  // What a job that meant it must hear of: it goes on without.
+  // Warns a job that names a port which it has to do without.
   void leave_out(const std::string& why) {
     log::warn("no RDMA over {}", why);
     left_out_.push_back(why);
@@ -104,7 +104,7 @@ class PortChooser {
     out.nic.address = exchange_.prefix;
     out.nic.first_port = out.nic.last_port = 0;
     if (const HcaFilter::Name* const named = variables_.devices.find(device.name, port)) {
-      constexpr int kMost = 32767;  // As of the config's keys.
+      constexpr int kMost = 32767;  // The limit of the config's keys.
       out.nic.rail = std::min(named->rail, kMost);
       out.nic.plane = std::min(named->plane, kMost);
     }

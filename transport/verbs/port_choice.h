@@ -16,9 +16,9 @@
 
 namespace ztcp::verbs {
 
-// `settings` with the ports for NICs that are active and that NCCL_IB_HCA means, agreed upon over
-// `exchange`. One that can't be used, though it is meant, is warned of. An error is why there is
-// none, with what there is.
+// `settings` with the active ports that NCCL_IB_HCA selects as NICs; their exchange goes over
+// `exchange`. A port that is selected but can't be used causes a warning. An error says why there
+// is no port, and lists the existing ones.
 tl::expected<config::Fabric, std::string> fabric_of(const Api& api, config::Fabric settings,
                                                     const NcclVariables& variables,
                                                     const LocalAddress& exchange,

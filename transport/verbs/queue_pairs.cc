@@ -19,11 +19,11 @@
 namespace ztcp::verbs {
 namespace {
 
-// Packet numbers begin where none is near the wrap; RC asks for nothing more (IBA 9.7.2).
+// The first packet number, far from the wrap; RC has no other requirement (IBA 9.7.2).
 constexpr std::uint32_t kFirstPsn = 0x5a;
 constexpr std::uint8_t kHops = 255;
-// A receiver that is not ready is asked again after 0.64 ms (IBA table 45): receives are always
-// posted ahead, so it happens while queue pairs are joined alone.
+// The retry delay for a receiver that is not ready: 0.64 ms (IBA table 45). Receives are always
+// posted ahead, so this happens only while queue pairs are joined.
 constexpr std::uint8_t kMinRnrTimer = 12;
 
 tl::unexpected<Refusal> refused(const char* call, int sys_errno, const char* advice) {
@@ -31,7 +31,7 @@ tl::unexpected<Refusal> refused(const char* call, int sys_errno, const char* adv
                                 fmt::format("{}: {}{}", call, std::strerror(sys_errno), advice)});
 }
 
-// That nobody asks about.
+// Writes without a completion of their own.
 ibv_send_wr write_of(const WorkRequest& request, ibv_sge& piece) {
   piece = {reinterpret_cast<std::uint64_t>(request.local), request.size_bytes, request.lkey};
   ibv_send_wr out{};
@@ -49,8 +49,7 @@ std::uint8_t told_type(GidType type) {
   return type == GidType::kRoceV1 ? RailFacts::kRoceV1 : 0;
 }
 
-// What the device agrees upon with others of its vendor beyond the standard, as it has it for this
-// queue pair: on RoCE that loses packets, to send again what was lost alone. Absent: nothing.
+// Options of the vendor, such as selective retransmission on lossy RoCE. Absent: none.
 std::optional<ibv_ece> ece_of(const Api& api, const Device& device, ibv_qp& pair) {
   ibv_ece out{};
   if (!device.has_ece || device.is_iwarp || api.query_ece == nullptr) return std::nullopt;
@@ -66,7 +65,7 @@ Made<std::unique_ptr<QueuePairs>> QueuePairs::create(const Device& device,
   std::unique_ptr<QueuePairs> out(new QueuePairs(device, address, settings));
   out->parts_.opened = device.opened;
   const Api& api = *device.opened->api;
-  // All that may be posted, so that it never overruns.
+  // Room for all work that may be posted, so that it never overruns.
   const std::uint32_t depth = settings.count * (out->send_depth() + settings.receive_depth);
   out->parts_.completions = CompletionQueueHandle(
       api.create_cq(device.opened->context.get(), static_cast<int>(depth), nullptr, nullptr, 0),
@@ -89,7 +88,7 @@ QueuePairs::~QueuePairs() {
     manager_->leave(cm_connection_, std::move(parts_));
 }
 
-// A piece that is told of apart is two works; and a probe is one more.
+// A piece that is notified separately takes two work requests; a probe takes one more.
 std::uint32_t QueuePairs::send_depth() const {
   return (notifies_separately() ? 2 * kSendDepth : kSendDepth) + 1;
 }
@@ -150,7 +149,7 @@ Made<void> QueuePairs::create_pair(std::uint32_t index) {
                    "; look at ulimit -l, and at max_qp in ibv_devinfo -v: each connection has one");
   parts_.pairs[index] = QueuePairHandle(made, {&api});
   ++count_;
-  // What tells of a piece goes inline, whatever the NIC.
+  // A notification is always sent inline.
   if (inline_bytes_ < sizeof(Notification)) {
     notified_separately_above_ = Device::kNever;
     if (device_.is_iwarp)
@@ -182,7 +181,7 @@ void QueuePairs::tell(RailFacts& facts) const {
   if (facts.network == Network::kEthernet) facts.gid_type = told_type(address_.gid.type);
   if (facts.network == Network::kInfiniBand && device_.gid_rule.wish.flid_index >= 0)
     facts.flid = flid_of(address_.gid.gid);
-  // A sender tells what its device can, a receiver what both can.
+  // A sender offers its device's options, a receiver answers with those of both.
   std::optional<ibv_ece> ece = ece_;
   if (settings_.sends_pieces) ece = ece_of(*parts_.opened->api, device_, *parts_.pairs[0]);
   if (ece) facts.ece = {.is_told = 1, .vendor = ece->vendor_id, .options = ece->options};
@@ -197,9 +196,9 @@ ibv_ah_attr QueuePairs::path_to(const RailFacts& peer) const {
   path.dlid = peer.lid;
   const bool is_of_other_subnet =
       device_.is_infiniband && !is_same_subnet(peer.gid, address_.gid.gid);
-  // Routers know a port of another subnet by its FLID, where it has one.
+  // Routers address a port of another subnet by its FLID, if it has one.
   if (is_of_other_subnet && peer.flid != 0) path.dlid = peer.flid;
-  // Ethernet has nothing else; InfiniBand needs it between subnets.
+  // Ethernet has no other address; InfiniBand needs the GRH between subnets.
   if (device_.is_infiniband && !device_.needs_grh && !is_of_other_subnet) return path;
   path.is_global = 1;
   std::copy(peer.gid.begin(), peer.gid.end(), std::begin(path.grh.dgid.raw));
@@ -209,8 +208,7 @@ ibv_ah_attr QueuePairs::path_to(const RailFacts& peer) const {
   return path;
 }
 
-// Before the queue pairs go to RTR. What a receiver's device makes of the sender's options is known
-// afterwards.
+// Called before the queue pairs go to RTR; afterwards the choice of a receiver's device is known.
 Made<void> QueuePairs::take_ece(const RailFacts& peer) {
   const Api& api = *parts_.opened->api;
   if (peer.ece.is_told == 0 || !device_.has_ece || api.set_ece == nullptr || settings_.reads)
@@ -221,8 +219,7 @@ Made<void> QueuePairs::take_ece(const RailFacts& peer) {
   for (std::uint32_t i = 0; i < count_; ++i) {
     const int error = api.set_ece(parts_.pairs[i].get(), &ece);
     if (error == 0) continue;
-    // A receiver of another vendor goes without, and tells of none. A sender must do as the
-    // receiver's device does already.
+    // A receiver may do without options; a sender must use those of the receiver's device.
     if (!settings_.sends_pieces && i == 0) return {};
     return refused("ibv_set_ece", error, "; set NCCL_IB_ECE_ENABLE=0 on all hosts");
   }
@@ -319,10 +316,11 @@ Status QueuePairs::post_with_notification(std::uint32_t queue_pair, const WorkRe
   ibv_sge piece;
   ibv_send_wr write = write_of(request, piece);
   write.wr_id = kWriteId;
-  // Soft iWARP sends what nobody asks about out of the caller's own pages still when the message
-  // behind it is completed; a completion says nothing of arrival there.
+  // Soft iWARP may still read unsignalled work from the caller's pages when the message behind it
+  // is completed; its completions don't mean arrival.
   if (device_.is_iwarp) write.send_flags |= IBV_SEND_SIGNALED;
-  // It arrives when all before it on the queue pair has (IBA 9.5, RFC 5040 section 5.5).
+  // The notification arrives after all earlier work on the queue pair (IBA 9.5, RFC 5040 section
+  // 5.5).
   const Notification notification{request.immediate, request.size_bytes};
   ibv_sge told{reinterpret_cast<std::uint64_t>(&notification), sizeof notification, 0};
   ibv_send_wr message{};
@@ -353,9 +351,8 @@ Status QueuePairs::post_receives(std::uint32_t queue_pair, std::uint32_t count) 
       works[i].wr_id = kReceiveId;
       works[i].next = i + 1 < now ? &works[i + 1] : nullptr;
       if (parts_.notifications == nullptr) continue;
-      Notification& to =
-          parts_.notifications[queue_pair]
-              .slots[posted_[queue_pair]++ % parts_.notifications[queue_pair].slots.size()];
+      auto& slots = parts_.notifications[queue_pair].slots;
+      Notification& to = slots[posted_[queue_pair]++ % slots.size()];
       places[i] = {reinterpret_cast<std::uint64_t>(&to), sizeof to,
                    parts_.notifications_region->lkey};
       works[i].sg_list = &places[i];
@@ -363,7 +360,7 @@ Status QueuePairs::post_receives(std::uint32_t queue_pair, std::uint32_t count) 
     }
     ibv_recv_wr* bad = nullptr;
     const int error = ibv_post_recv(parts_.pairs[queue_pair].get(), works.data(), &bad);
-    // Those before the one that failed come back, too.
+    // The receives before the refused one have been posted, and will come back.
     if (error == 0)
       receives_out_ += now;
     else if (bad != nullptr)
@@ -374,14 +371,14 @@ Status QueuePairs::post_receives(std::uint32_t queue_pair, std::uint32_t count) 
   return {};
 }
 
-// Receives are taken in the order in which they were posted, whatever takes them.
+// Receives are consumed in the order in which they were posted, by any kind of message.
 Notification QueuePairs::take_notification(const ibv_wc& completion) {
   const std::uint32_t index = index_of(completion.qp_num);
   const auto& slots = parts_.notifications[index].slots;
   const Notification& told = slots[taken_[index]++ % slots.size()];
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM)
     return {be32toh(completion.imm_data), completion.byte_len};
-  // Of no piece, which no session takes.
+  // An immediate of no piece: every session rejects it.
   constexpr std::uint32_t kNonsense = encode({.piece = 1, .pieces = 1});
   static_assert(decode(kNonsense).piece >= decode(kNonsense).pieces);
   return completion.byte_len == sizeof told ? told : Notification{kNonsense, 0};

@@ -25,21 +25,21 @@ struct QueuePairSettings {
   std::uint32_t count = 1;
   std::uint32_t receive_depth = 0;
   std::uint8_t traffic_class = 0;
-  std::uint8_t service_level = 0;    // Where the device has none of its own.
-  bool sends_pieces = false;         // Of messages; who receives these sends slots alone.
-  bool takes_notifications = false;  // The peer may tell of a piece apart from it.
+  std::uint8_t service_level = 0;    // If the device has none of its own.
+  bool sends_pieces = false;         // Pieces of messages; a receiver sends slots alone.
+  bool takes_notifications = false;  // The peer may notify of a piece separately.
   bool reads = false;                // For flushes.
-  bool answers_reads = false;        // Likewise; else the peer may write alone.
+  bool answers_reads = false;        // For flushes; else the peer may only write.
 };
 
-// A completion queue or queue pair that the library tells of, which may be no more: a queue pair
-// made since at the same place has another number.
+// A completion queue or queue pair named by an event. It may be destroyed already: a queue pair
+// made since at the same address has another number.
 struct FailedPart {
   const void* at = nullptr;
-  std::uint32_t number = 0;  // Of a queue pair.
+  std::uint32_t number = 0;  // A queue pair's.
 };
 
-// Why the library refused, for the log: "ibv_create_qp: Cannot allocate memory; raise ...".
+// The library's refusal, for the log: "ibv_create_qp: Cannot allocate memory; raise ...".
 struct Refusal {
   Error error;
   std::string text;
@@ -49,54 +49,53 @@ using Made = tl::expected<T, Refusal>;
 
 class QueuePairs final : public WorkQueues {
  public:
-  // What completions of receives have as their id, and those of writes that nobody asks about: a
-  // message behind tells of them.
+  // The ids of receives, and of writes without a completion of their own: the message behind them
+  // confirms them.
   static constexpr std::uint64_t kReceiveId = ~std::uint64_t{0};
   static constexpr std::uint64_t kWriteId = kReceiveId - 1;
-  // Of the one work beside those of a session (peer_probe.h).
+  // The id of probes, the only work outside of a session (peer_probe.h).
   static constexpr std::uint64_t kProbeId = kReceiveId - 2;
-  // A control message of one slot, and small messages of NCCL's.
+  // Enough for a row of one slot, and for small messages of NCCL's.
   static constexpr std::uint32_t kInlineBytes = 64;
 
   ~QueuePairs();
   QueuePairs(const QueuePairs&) = delete;
   QueuePairs& operator=(const QueuePairs&) = delete;
 
-  // In state INIT: they take receives. `address` is the port's by now.
+  // In state INIT, where they take receives. `address` is the port's current one.
   static Made<std::unique_ptr<QueuePairs>> create(const Device& device, const PortAddress& address,
                                                   const QueuePairSettings& settings);
 
   void tell(RailFacts& facts) const;
-  // To RTR, then RTS; of as many queue pairs as the peer has, too.
+  // To RTR, then RTS; of as many queue pairs as both ends have.
   Made<void> join(const RailFacts& peer);
-  // Those of iWARP are not joined by then: it begins so, and has come about when cm_connection()
-  // says.
+  // Begins to join queue pairs of iWARP, after join(); cm_connection() tells when that is done.
   void connect(std::shared_ptr<ConnectionManager> manager, const RailFacts& peer, bool initiates,
                const Nonce& nonce);
   const CmConnection* cm_connection() const { return cm_connection_.get(); }
-  // What joins them; null: nothing has to.
+  // Joins them; null: not needed.
   const std::shared_ptr<ConnectionManager>& manager() const { return manager_; }
-  // All work ends with an error, and memory is left alone.
+  // All work ends with an error, and memory is no longer accessed.
   void abort();
 
   std::uint32_t count() const { return count_; }
   std::uint32_t inline_bytes() const { return inline_bytes_; }
   std::uint32_t number(std::uint32_t index) const { return parts_.pairs[index]->qp_num; }
-  // Of this number; count() when it is none of them.
+  // The queue pair with this number; count(): none.
   std::uint32_t index_of(std::uint32_t number) const;
 
-  // Whether it is one of them.
+  // Whether the part is one of these.
   bool uses(const FailedPart& part) const;
 
-  // How many completions there were; negative: the device can't tell.
+  // Returns the number of completions; negative: the device has failed.
   int poll(std::span<ibv_wc> out) {
     return ibv_poll_cq(parts_.completions.get(), static_cast<int>(out.size()), out.data());
   }
   Status post(std::uint32_t queue_pair, const WorkRequest& request) override;
   Status post_receives(std::uint32_t queue_pair, std::uint32_t count) override;
-  // One has come back, however.
+  // A receive completed, successfully or not.
   void took_receive() { --receives_out_; }
-  // One that succeeded.
+  // A receive that succeeded.
   Notification take_receive(const ibv_wc& completion) {
     took_receive();
     if (parts_.notifications == nullptr) [[likely]]
@@ -104,7 +103,7 @@ class QueuePairs final : public WorkQueues {
     return take_notification(completion);
   }
   bool is_drained() const { return receives_out_ == 0; }
-  // One byte of `from`, for what a read has the device do with what it wrote before.
+  // Reads one byte of `from`: the device completes its earlier writes first.
   Status post_read(const std::byte* from, std::uint32_t rkey, std::uint64_t id);
 
  private:
@@ -121,7 +120,7 @@ class QueuePairs final : public WorkQueues {
   Made<void> create_read();
   Made<RegionHandle> own_region(void* at, std::size_t size, int access, const char* call) const;
   std::uint32_t send_depth() const;
-  // iWARP has no write with an immediate: it tells of all apart.
+  // iWARP has no write with an immediate: every piece is notified separately.
   bool is_notified_separately(const WorkRequest& request) const {
     return request.kind == WorkRequest::Kind::kWriteImmediate &&
            (device_.is_iwarp || request.size_bytes > notified_separately_above_);
@@ -139,7 +138,7 @@ class QueuePairs final : public WorkQueues {
   const QueuePairSettings settings_;
   std::uint32_t notified_separately_above_;
   QueuePairParts parts_;
-  // What joins them, where they can't be joined by what the ends tell each other.
+  // Joins them, if the exchange does not suffice (iWARP).
   std::shared_ptr<ConnectionManager> manager_;
   std::shared_ptr<CmConnection> cm_connection_;
   std::uint32_t count_ = 0;
@@ -147,7 +146,7 @@ class QueuePairs final : public WorkQueues {
   std::array<std::uint32_t, kMaxQueuePairs> posted_{};  // Receives with memory, by queue pair.
   std::array<std::uint32_t, kMaxQueuePairs> taken_{};
   std::uint32_t inline_bytes_ = kInlineBytes;
-  std::optional<ibv_ece> ece_;  // What a receiver's device has agreed to.
+  std::optional<ibv_ece> ece_;  // The choice of a receiver's device.
 };
 
 }  // namespace ztcp::verbs

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A device in use: what all its connections share. And what NCCL is shown as one device: a rail, or
-// several that were merged, over all of which each connection goes. A rail is a port of an RDMA
-// device, or an interface of the kernel's, over whose TCP it carries what lies in host memory.
+// Rail: a device in use, with the state that all its connections share. It is a port of an RDMA
+// device, or a kernel interface over which TCP carries host memory. RailSet: the rail, or the
+// merged rails, that NCCL sees as one device; each connection uses all of them.
 #pragma once
 
 #include <algorithm>
@@ -29,10 +29,10 @@
 
 namespace ztcp::verbs {
 
-// Peers of which something holds, so that it is said once.
+// Peers for which a condition holds, so that it is logged once.
 class PeerSet {
  public:
-  // Whether that is news.
+  // False: it was in the set before.
   bool add(const IpAddress& peer) {
     const std::lock_guard lock(mutex_);
     return peers_.insert(peer).second;
@@ -47,10 +47,10 @@ class PeerSet {
   std::set<IpAddress> peers_;
 };
 
-// Connections to a rail's listener that were not the job's.
+// Connections to a rail's listener that did not belong to the job.
 struct StrangerCounts {
   std::uint64_t bad_magic = 0;
-  std::uint64_t unknown_cookie = 0;  // Or ticket.
+  std::uint64_t unknown_cookie = 0;  // Or unknown ticket.
   std::uint64_t bad_key = 0;
   std::uint64_t timed_out = 0;
   std::uint64_t pushed_out = 0;  // Silent, when a newer one needed the place.
@@ -74,7 +74,7 @@ struct Rail {
         ends(device.name),
         address_(device.address) {}
 
-  // At start. What it is by now:
+  // At start; the next two tell the current state.
   bool is_usable() const { return device.fault.empty(); }
   bool is_dead() const { return device.opened && device.opened->is_dead.load(); }
   bool is_healthy() const {
@@ -86,13 +86,13 @@ struct Rail {
   PageRegistrations pages;
   comms::EndLog ends;
   std::optional<sockets::Listening> listening;  // Since the first listen; the control thread's.
-  bool is_said_to_be_deaf = false;              // That it can't listen; likewise.
+  bool is_said_to_be_deaf = false;              // Logged that it can't listen; likewise.
   StrangerCounts strangers;                     // Likewise.
   comms::StrangerLog stranger_log;              // Likewise.
   std::uint16_t iwarp_port = 0;                 // Where its connection manager listens; likewise.
-  std::atomic<bool> is_port_down{false};        // Since it was told so.
+  std::atomic<bool> is_port_down{false};        // As the last event said.
 
-  // By what new queue pairs are reached. Of any thread; the control thread moves it.
+  // The address of new queue pairs. Any thread; the control thread changes it.
   PortAddress address() const {
     const std::lock_guard lock(mutex_);
     return address_;
@@ -102,9 +102,9 @@ struct Rail {
     address_ = address;
   }
 
-  // What its connections find out of it.
+  // Facts that its connections have found.
   PeerSet lost_to;
-  PeerSet untold_over;  // No path to them for what the ends tell each other.
+  PeerSet untold_over;  // Peers to which no path over it exists.
 
  private:
   mutable std::mutex mutex_;
@@ -114,7 +114,7 @@ struct Rail {
 using Rails = std::vector<std::shared_ptr<Rail>>;
 
 struct RailSet {
-  // Those of TCP come last, so that all else is asked of RDMA first.
+  // Rails of TCP come last, so that properties are taken from RDMA first.
   RailSet(std::string shown_as, Rails all)
       : name(std::move(shown_as)),
         rails(sorted(std::move(all))),
@@ -122,11 +122,11 @@ struct RailSet {
         carried(name, places_of(rails)),
         first_(first_of(rails)) {}
 
-  // Queue pairs are agreed upon over it where it is up, and it stands for all where one must: the
-  // first that can be used, if one can.
+  // The first usable rail, if any. Peers dial it if it is up, and it represents the set where one
+  // rail must.
   Rail& first() const { return *rails[first_]; }
-  // From where queue pairs may be agreed upon with a peer of the family: one rail for each address,
-  // those first whose NICs are up.
+  // The rails over which a peer of the address family can be dialled: one for each address, those
+  // with healthy NICs first.
   std::vector<Rail*> exchange_rails(bool is_v4) const {
     std::vector<Rail*> out;
     for (const bool healthy : {true, false})
@@ -140,14 +140,14 @@ struct RailSet {
       }
     return out;
   }
-  // Among those of its kind.
+  // Position among the rails of its kind.
   std::size_t number(std::size_t rail) const {
     return static_cast<std::size_t>(std::count_if(
         rails.begin(), rails.begin() + static_cast<std::ptrdiff_t>(rail),
         [&](const auto& one) { return one->device.is_tcp == rails[rail]->device.is_tcp; }));
   }
 
-  // Of its rails, for the operator.
+  // Kinds of its rails, for the operator.
   const char* kinds() const {
     if (rails.front()->device.is_tcp) return "TCP";
     return rails.back()->device.is_tcp ? "RDMA verbs and TCP" : "RDMA verbs";
@@ -169,7 +169,7 @@ struct RailSet {
     for (const auto& rail : rails) out.push_back(rail->device.place());
     return out;
   }
-  // Null where nothing is registered.
+  // Null for a rail that registers nothing.
   static std::vector<PageRegistrations*> pages_of(const Rails& rails) {
     std::vector<PageRegistrations*> out;
     for (const auto& rail : rails)

@@ -44,7 +44,7 @@ struct RailState {
   // A work request that asks for an answer of the peer's NIC (peer_probe.h).
   struct Probe {
     bool is_out = false;
-    TimePoint due{};  // Of the next one.
+    TimePoint due{};  // When to send the next one.
     TimePoint sent_at{};
   };
 
@@ -60,10 +60,10 @@ struct RailState {
   std::shared_ptr<Rail> rail;
   std::uint8_t number = 0;  // Among the rails of its kind.
   std::uint8_t key = 0;     // Index of its device's keys in RailKeys.
-  RegionHandle region;      // Of the connection's memory.
+  RegionHandle region;      // For the connection's memory.
   QueuePairSettings settings;
   std::unique_ptr<QueuePairs> queues;
-  std::unique_ptr<RailStream> stream;  // Of a rail of TCP, which has no queue pairs.
+  std::unique_ptr<RailStream> stream;  // For a rail of TCP, which has no queue pairs.
   Ticket ticket{};  // A receiver's rail of TCP: the stream that begins with it is the sender's.
   std::uint32_t first_queue_pair = 0;  // Among all of the connection.
 
@@ -71,10 +71,11 @@ struct RailState {
   std::uint32_t epoch = 0;         // How often queue pairs were offered.
   std::string unjoined;            // Why the first queue pairs were not joined; empty: they were.
   std::optional<Error> broken_by;  // Why a queue pair has refused work.
-  // Since the peer has fenced the rail: what a receiver holds, or what a sender saw arrive.
+  // Since the peer has fenced the rail: the pieces that a receiver holds, or that a sender saw
+  // arrive.
   std::optional<Holdings> peer_holdings;
   bool is_awaited = false;      // A rail of TCP that has not been up yet (Recovery::await_tcp).
-  TimePoint due = kNever;       // Of the next step.
+  TimePoint due = kNever;       // When the next step is due.
   TimePoint gives_up = kNever;  // When the current step has failed.
   Duration look{};              // Until a stream that is dialled is polled next.
   Duration pause{};             // Until the next offer.

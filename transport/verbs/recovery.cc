@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Rails of a connection that fail: session/holdings.h says in which order what is done, and why.
-// How they come back: recovery_offers.cc. All of it under the connection's lock.
+// Rails that fail. session/holdings.h gives the order of the steps, and the reasons.
 #include "transport/verbs/recovery.h"
 
 #include <algorithm>
@@ -21,10 +20,10 @@ using Step = RailNote::Step;
 
 constexpr TimePoint kAtOnce{};
 constexpr Duration kDrain = std::chrono::seconds(2);
-// What a sender's NIC had given to the network when its queue pair was destroyed has arrived by
-// then, or never does.
+// Packets that a sender's NIC had sent before its queue pair was destroyed have arrived by then, or
+// never do.
 constexpr Duration kInNetwork = std::chrono::milliseconds(500);
-// The longest that a sender needs to hear that it is to fence a rail.
+// The longest time until a sender hears that it has to fence a rail.
 constexpr Duration kPeerFences = std::chrono::seconds(40);
 
 }  // namespace
@@ -38,7 +37,7 @@ void Recovery::note(Step step, const RailState& state) {
   notes_.add(out);
 }
 
-// Nothing serves, nor is awaited.
+// No rail serves, and none is awaited.
 bool Recovery::is_lost() const {
   return std::none_of(traffic_.rails().begin(), traffic_.rails().end(),
                       [](const RailState& one) { return one.may_carry() || one.is_awaited; });
@@ -54,7 +53,7 @@ bool Recovery::lose(std::size_t index, const std::string& why) {
   const bool waits = others == 0 && std::any_of(traffic_.rails().begin(), traffic_.rails().end(),
                                                 [](const auto& one) { return one.is_awaited; });
   if (others == 0 && !waits) return false;
-  // Of who closes in peace it is none.
+  // A peer that closed in order does not count as a failed rail.
   if (peer_status_.event() != PeerEvent::kClosed && lost.rail->lost_to.add(peer_.address))
     log::warn("{}: the rail over {} has failed to {}: {}; messages {}", rail_set_.name,
               lost.rail->device.place(), to_string(peer_), why,
@@ -72,7 +71,7 @@ bool Recovery::lose(std::size_t index, const std::string& why) {
   if (const auto told = lost.stream ? lost.stream->pieces.take_untold() : std::nullopt)
     (void)traffic_.take(lost, *told);
   lost.health = Health::kDraining;
-  lost.due = lost.gives_up = kAtOnce;  // Drained at once, and when it is not, for a while.
+  lost.due = lost.gives_up = kAtOnce;  // Drains at once if possible, else for a while.
   finish_draining(index);
   return true;
 }
@@ -120,7 +119,7 @@ Status Recovery::lose_unfit() {
 
 void Recovery::take_drained(std::size_t index, const ibv_wc& completion) {
   const RailState& state = traffic_.rails()[index];
-  // What came before counts.
+  // Work that completed before the failure counts.
   if (completion.status == IBV_WC_SUCCESS)
     (void)traffic_.take(state, completion);
   else if (completion.wr_id == QueuePairs::kReceiveId)
@@ -132,18 +131,18 @@ void Recovery::finish_draining(std::size_t index) {
   if (!state.queues || state.queues->is_drained()) fence(traffic_.rails()[index]);
 }
 
-// From here on nothing comes over it any more.
+// From now on nothing arrives over the rail.
 void Recovery::fence(RailState& state) {
   state.queues.reset();
   state.stream.reset();
   state.health = Health::kFenced;
   state.due = state.peer_holdings ? kAtOnce : kNever;
   note(Step::kFenced, state);
-  // Nobody is there to answer it any more.
+  // The peer is gone and does not answer the note.
   if (peer_status_.event() == PeerEvent::kClosed) peer_has_all();
 }
 
-// Both ends have.
+// Both ends have fenced the rail.
 Status Recovery::hand_over(RailState& state, TimePoint now) {
   const auto rail = static_cast<std::uint32_t>(traffic_.index_of(state));
   state.health = Health::kDown;
@@ -161,14 +160,14 @@ Status Recovery::hear(const RailNote& told, TimePoint now) {
   if (traffic_.is_aborted()) return {};
   if (told.rail >= traffic_.rails().size() || !traffic_.recovers())
     return ztcp::fail(Errc::kProtocol, "a note of no rail");
-  if (!ZTCP_TRY(notes_.hear(told))) return {};  // Another path has brought it.
+  if (!ZTCP_TRY(notes_.hear(told))) return {};  // Another path has delivered it before.
   RailState& state = traffic_.rails()[told.rail];
   if (told.step == Step::kOffer) return accept(state, told);
   if (told.step == Step::kAsk) {
     if (traffic_.is_sender() && state.health == Health::kDown) state.due = now;
     return {};
   }
-  if (told.epoch != state.epoch) return {};  // Of queue pairs that are no more.
+  if (told.epoch != state.epoch) return {};  // Concerns queue pairs that are gone.
   const bool is_offered = state.health == Health::kOffered || state.health == Health::kProving;
   if (told.step == Step::kAccept && state.health == Health::kOffered)
     return prove(state, told, now);
@@ -185,7 +184,7 @@ Status Recovery::hear(const RailNote& told, TimePoint now) {
                                                                        : Status();
 }
 
-// NCCL's thread does as much, if it asks.
+// The comm's thread does the same when it polls.
 Status Recovery::drain(RailState& state, TimePoint now) {
   const std::size_t index = traffic_.index_of(state);
   std::array<ibv_wc, 16> completions;
@@ -202,16 +201,16 @@ Status Recovery::drain(RailState& state, TimePoint now) {
     state.due = now + RailState::kLook;
     return {};
   }
-  // It gives nothing back, and may write to memory still.
+  // The device gives nothing back, and may still write to memory.
   state.health = Health::kMute;
   state.due = state.gives_up = now + (state.peer_holdings ? kInNetwork : kPeerFences);
   if (!state.peer_holdings) note(Step::kMute, state);
   return {};
 }
 
-// The sender has destroyed its queue pairs, and what they had sent has passed: nothing comes any
-// more. A piece that was acknowledged and not reported may or may not be in memory, and the sender
-// does not have it any more: then the connection ends, rather than with bytes that nobody knows.
+// The sender has destroyed its queue pairs, and their packets have left the network: nothing
+// arrives any more. A piece that was acknowledged but not reported may or may not be in memory, and
+// the sender no longer has it. In that case the connection ends, since the bytes are unknown.
 Status Recovery::fence_mute(RailState& state, TimePoint now) {
   if (now < state.gives_up) {
     state.due = state.gives_up;

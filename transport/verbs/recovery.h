@@ -40,9 +40,9 @@ class Recovery {
   // joined. The peer is told before anything goes over them. Before the connection is ready. An
   // error: no rail is left.
   Status lose_unfit();
-  // The rails whose queue pairs have refused work. An error: no rail is left.
+  // The rails with queue pairs that have refused work. An error: no rail is left.
   Status lose_broken();
-  // A completion of a rail that drains, whatever its status, and whether that was the last.
+  // A completion of a rail that drains, with any status; then whether it was the last.
   void take_drained(std::size_t rail, const ibv_wc& completion);
   void finish_draining(std::size_t rail);
   // The peer has closed, so it holds all that was sent.
@@ -60,10 +60,10 @@ class Recovery {
   // --- The control thread ------------------------------------------------------------------------
   // A note of the peer's. An error ends the connection.
   Status hear(const RailNote& told, TimePoint now);
-  // Does what is due. An error ends the connection.
+  // Takes the steps that are due. An error ends the connection.
   Status advance(TimePoint now);
   TimePoint due() const;
-  // What the peer is to be told.
+  // Notes for the peer.
   NoteLog& notes() { return notes_; }
   const NoteLog& notes() const { return notes_; }
 
@@ -89,7 +89,7 @@ class Recovery {
   const RailSet& rail_set_;
   Traffic& traffic_;
   const PeerStatus& peer_status_;
-  const Endpoint peer_;  // Of the exchange.
+  const Endpoint peer_;  // The endpoint of the exchange.
   NoteLog notes_;
   TimePoint awaits_until_ = kNever;
 };

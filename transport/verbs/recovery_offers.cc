@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Rails of a connection that come back, and those of TCP that begin: offered, accepted and proven
-// (exchange.h). All of it under the connection's lock.
+// Rails that come back, and rails of TCP that begin: they are offered, accepted and proven
+// (exchange.h).
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -20,9 +20,9 @@ namespace {
 using Health = RailState::Health;
 using Step = RailNote::Step;
 
-// A queue pair that reaches nobody says so after 35 s by default.
+// By default, a queue pair without a peer fails after 35 s.
 constexpr Duration kProof = std::chrono::seconds(40);
-// A stream that is dialled is looked at ever more seldom, and not for so long.
+// A stream that is dialled is polled at growing intervals, and for a shorter time.
 constexpr Duration kLongestLook = std::chrono::milliseconds(128);
 constexpr Duration kStreamProof = std::chrono::seconds(10);
 constexpr const char* kMayTcpPass = "; may TCP pass to its ports first_port to last_port there?";
@@ -42,7 +42,8 @@ TimePoint Recovery::due() const {
   return std::min(out, awaits_until_);
 }
 
-// Beside what serves from the first: one that has TCP alone begins with it, or not at all.
+// Only beside rails that serve from the start: a connection with rails of TCP alone begins with
+// these, or fails.
 void Recovery::await_tcp(TimePoint until) {
   if (is_lost()) return;
   for (RailState& state : traffic_.rails()) {
@@ -113,7 +114,7 @@ void Recovery::offer(RailState& state, TimePoint now) {
   note(Step::kOffer, state);
 }
 
-// Nothing but proofs has gone over it.
+// Only proofs have gone over the rail.
 Status Recovery::drop_offer(RailState& state, const std::string& why, TimePoint now) {
   if (state.rail->lost_to.add(peer_.address))
     log::warn("{}: no rail over {} to {}: {}", rail_set_.name, state.rail->device.place(),
@@ -146,10 +147,10 @@ Status Recovery::accept(RailState& state, const RailNote& told) {
   return traffic_.receiver().reopen_rail(static_cast<std::uint32_t>(traffic_.index_of(state)));
 }
 
-// What the sender is to be joined to.
+// Makes the queue pairs, or the ticket, for the sender's offer.
 bool Recovery::open(RailState& state, const RailNote& told) {
   if (state.is_tcp()) {
-    traffic_.route(state);  // To nothing, until it is dialled.
+    traffic_.route(state);  // Routed to no stream until it is dialled.
     return state.rail->listening && getrandom(state.ticket.data(), state.ticket.size(), 0) ==
                                         static_cast<ssize_t>(state.ticket.size());
   }

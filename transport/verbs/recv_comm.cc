@@ -26,8 +26,8 @@ Result<RecvCommPtr> QueuePairRecv::open(std::shared_ptr<ControlThread> control_t
   return RecvCommPtr(new QueuePairRecv(std::move(control_thread), connection));
 }
 
-// Flushes are prepared here, where it may take a while and NCCL hears what is missing: the first
-// flush is in the midst of its traffic. Connections of host memory need none.
+// Flushes are prepared here, where it may take a while and an error reaches NCCL; the first flush
+// happens in the middle of its traffic. Connections of host memory need none.
 Result<MemoryKey*> QueuePairRecv::register_memory(const Region& region) {
   MemoryKey* const key = ZTCP_TRY(end_.register_memory(region));
   if (registered(key)->is_host) return key;
@@ -39,7 +39,7 @@ Result<MemoryKey*> QueuePairRecv::register_memory(const Region& region) {
 }
 
 // NCCL's progress thread may use the connection meanwhile. Over several rails it does so under the
-// connection's lock; of a single rail nothing but the flusher is touched here, which no thread uses
+// connection's lock; over a single rail only the flusher is touched here, which no thread uses
 // before it has a key of GPU memory.
 Status QueuePairRecv::prepare_flushes() {
   const std::lock_guard making(flushers_mutex_);
@@ -53,12 +53,12 @@ Status QueuePairRecv::prepare_flushes() {
   return {};
 }
 
-// TCP brings nothing of GPU memory.
+// TCP carries no GPU memory.
 bool QueuePairRecv::may_flush(const RailState& rail_state) const {
   return !rail_state.is_tcp() && rail_state.is_polled();
 }
 
-// Of a rail that fails by it none is made.
+// A rail that fails here gets no flusher.
 Status QueuePairRecv::make_flusher(std::size_t rail) {
   const RailState& rail_state = end_.connection().rail_states()[rail];
   auto made = Flusher::create(rail_state.rail->device, rail_state.rail->address(),
@@ -124,9 +124,9 @@ Result<bool> QueuePairRecv::test(Received& received, std::span<std::size_t> size
   return true;
 }
 
-// One read pushes what the same device wrote before it, so the last buffer of GPU memory will do,
-// on each rail. What a rail wrote that has failed was pushed when its queue pairs were destroyed:
-// the device's answer to that comes behind it.
+// One read on each rail suffices, of the last buffer in GPU memory: it pushes all that the same
+// device wrote before. The writes of a failed rail were pushed when its queue pairs were destroyed:
+// the device confirms that behind them.
 Result<Request*> QueuePairRecv::post_flush(std::span<const RecvBuffer> buffers) {
   const CommEnd::Turn turn(end_);
   if (end_.error()) [[unlikely]]
@@ -142,7 +142,7 @@ Result<Request*> QueuePairRecv::post_flush(std::span<const RecvBuffer> buffers) 
     flushed.ids[i] = Flushed::kNone;
     const RailState& rail_state = end_.connection().rail_states()[i];
     if (!may_flush(rail_state)) continue;
-    // Of a rail that is back.
+    // The rail has come back.
     if (!flushers_[i]) {
       if (const Status made = make_flusher(i); !made)
         return tl::unexpected(end_.fail(made.error(), "a flush"));
@@ -164,7 +164,7 @@ Result<bool> QueuePairRecv::test(Flushed& flushed) {
   bool all = true;
   for (std::size_t i = 0; i < flushers_.size(); ++i) {
     if (flushed.ids[i] == Flushed::kNone) continue;
-    // What a rail wrote that has failed since was pushed by the end of its queue pairs.
+    // The rail has failed since; destroying its queue pairs pushed its writes.
     if (!end_.connection().rail_states()[i].is_polled()) {
       flushers_[i].reset();
       for (Flushed& one : flushes_) one.ids[i] = Flushed::kNone;

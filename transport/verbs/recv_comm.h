@@ -20,14 +20,14 @@ namespace ztcp::verbs {
 
 class QueuePairRecv final : public RecvComm {
  public:
-  // Of a connection that is ready.
+  // The connection is ready.
   static Result<RecvCommPtr> open(std::shared_ptr<ControlThread> control_thread,
                                   const std::shared_ptr<Connection>& connection);
 
   Result<Request*> post_recv(std::span<const RecvBuffer> buffers) override;
   Result<Request*> post_flush(std::span<const RecvBuffer> buffers) override;
   void close() override;
-  // Of GPU memory for the first time, it makes the queue pairs of flushes, too.
+  // The first registration of GPU memory also makes the queue pairs of flushes.
   Result<MemoryKey*> register_memory(const Region& region) override;
   Status deregister_memory(MemoryKey* key) override { return end_.deregister_memory(key); }
   std::string describe_peer() const override { return end_.describe_peer(); }
@@ -43,7 +43,7 @@ class QueuePairRecv final : public RecvComm {
     }
     QueuePairRecv* comm = nullptr;
     std::uint16_t number = 0;
-    bool is_held = false;  // NCCL has not been told of its end.
+    bool is_held = false;  // Until NCCL is told that it is complete.
   };
   struct Flushed final : Request {
     Flushed() { buffers_ = 0; }
@@ -69,7 +69,7 @@ class QueuePairRecv final : public RecvComm {
   std::array<Flushed, kPosts> flushes_;
   std::uint64_t next_flush_ = 0;
   std::vector<std::optional<Flusher>> flushers_;  // By rail, where there is GPU memory.
-  std::mutex flushers_mutex_;                     // Of their making.
+  std::mutex flushers_mutex_;                     // Held while flushers are made.
   bool has_prepared_flushes_ = false;
 };
 

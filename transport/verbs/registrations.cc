@@ -9,7 +9,7 @@
 namespace ztcp::verbs {
 namespace {
 
-// Of GPU memory the receiver's device itself reads for a flush, over a queue pair of its own.
+// The receiver's own device reads GPU memory for flushes, over a queue pair of its own.
 unsigned access_to(MemoryKind kind) {
   const unsigned writes = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
   return kind == MemoryKind::kHost ? writes : writes | IBV_ACCESS_REMOTE_READ;
@@ -45,7 +45,7 @@ Result<RegisteredPages*> PageRegistrations::take(const Region& region) {
   const bool is_dmabuf = region.dmabuf_fd >= 0;
   if (region.kind == MemoryKind::kCuda && !(is_dmabuf ? has_dmabuf_ : has_peer_memory_))
     return fail(Errc::kInvalidArgument, is_dmabuf ? "a DMA-BUF" : "GPU memory by its address");
-  // Of a DMA-BUF exactly what was told: its pages are the exporter's.
+  // A DMA-BUF is registered exactly as given: its pages are the exporter's.
   const std::uint64_t page = is_dmabuf ? 1 : page_bytes();
   const auto address = reinterpret_cast<std::uint64_t>(region.address);
   const std::uint64_t begin = address / page * page;
@@ -111,7 +111,7 @@ Result<MemoryKey*> Registrations::add(const Region& region) {
     key->lkeys[i] = (*pages)->region->lkey;
     key->rkeys[i] = (*pages)->region->rkey;
   }
-  // Of TCP no rail is here: it takes host memory without a key.
+  // Rails of TCP are not counted: they carry host memory without a key.
   const bool goes_without =
       key->is_host &&
       std::any_of(rails_.begin(), rails_.end(), [](const auto* rail) { return rail == nullptr; });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The memory that NCCL has registered with a device, by pages: NCCL registers the same buffers with
-// every connection, and each registration pins its pages anew. Counted, so that what the last
-// connection has given back is no longer registered: a key is never that of memory that was mapped
-// there before. With a device of several rails it is registered on all of them. Any thread.
+// The memory that NCCL has registered with a device, by pages. NCCL registers the same buffers with
+// every connection, and each registration would pin its pages anew. Registrations are counted, and
+// end with the last user: a key never belongs to memory that was mapped at the address before.
+// Memory of a merged device is registered on all of its rails. Any thread.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace ztcp::verbs {
 
-// What the device knows of one range.
+// The device's registration of one range.
 struct RegisteredPages {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -38,11 +38,10 @@ struct RegisteredMemory final : MemoryKey {
   bool is_host = true;
 };
 
-// Of one device.
+// The registrations of one device.
 class PageRegistrations {
  public:
-  // Of the device's memory kinds. With relaxed ordering PCIe may reorder payload, as NCCL has it by
-  // default.
+  // With relaxed ordering, PCIe may reorder payload, as is NCCL's default.
   explicit PageRegistrations(const Device& device)
       : device_(device.opened),
         has_dmabuf_(device.has_dmabuf),
@@ -51,7 +50,7 @@ class PageRegistrations {
 
   bool is_dead() const { return device_->is_dead.load(); }
   void mark_dead() { device_->is_dead.store(true); }
-  // One user more of them.
+  // Counts one more user.
   Result<RegisteredPages*> take(const Region& region);
   void give_back(RegisteredPages* pages);
 
@@ -66,8 +65,8 @@ class PageRegistrations {
   std::vector<std::unique_ptr<RegisteredPages>> pages_;
 };
 
-// Of all rails of what NCCL is shown as one device. Null: one that needs no registration, or can't
-// be used. A rail whose device has failed has no key, as long as another rail has one.
+// The registrations of all rails of a RailSet. Null: a rail that needs no registration, or can't be
+// used. A rail with a failed device has no key, as long as another rail has one.
 class Registrations {
  public:
   explicit Registrations(std::vector<PageRegistrations*> rails) : rails_(std::move(rails)) {}
@@ -83,7 +82,8 @@ class Registrations {
   std::vector<std::unique_ptr<RegisteredMemory>> keys_;
 };
 
-// Keys of a message: NULL where nothing is registered and nothing is moved.
+// The keys of a message's memory. Null for a message without registered memory, which moves no
+// bytes.
 inline const RegisteredMemory* registered(const MemoryKey* key) {
   return static_cast<const RegisteredMemory*>(key);
 }

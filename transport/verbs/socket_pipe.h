@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The kernel's TCP below a rail of TCP. Nothing blocks.
+// The kernel socket of a rail of TCP. No call blocks.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ class SocketPipe final : public Pipe {
 
   Result<std::size_t> send(std::span<const std::span<const std::byte>> parts) override;
   Result<std::size_t> receive(std::span<const std::span<std::byte>> parts) override;
-  // Whether it is connected, and the ticket is in the kernel.
+  // Sends the ticket. False: the stream is not connected yet.
   Result<bool> greet(const Ticket& ticket);
   void limit_silence(const sockets::SocketTimes& times) { sockets::limit_silence(fd_, times); }
 
@@ -28,13 +28,13 @@ class SocketPipe final : public Pipe {
   link::Fd fd_;
 };
 
-// What a connection has on a rail of TCP.
+// The stream of a connection on a rail of TCP.
 struct RailStream {
   RailStream(link::Fd fd, Landings& landings) : pipe(std::move(fd)), pieces(pipe, landings) {}
 
   SocketPipe pipe;
   PieceStream pieces;
-  bool has_greeted = false;  // Who dialled it.
+  bool has_greeted = false;  // The dialling end has sent the ticket.
 };
 
 }  // namespace ztcp::verbs

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Whose the tickets are that rails of TCP are dialled with, so that a stranger's is known for one
-// without a look at any connection. Few at a time: each goes when it is said. The control thread's.
+// The tickets with which rails of TCP are dialled, by connection: a stranger's ticket is rejected
+// without asking any connection. There are few at a time, since each is used once. Used by the
+// control thread alone.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +18,8 @@ struct ControlConnection;
 
 class Tickets {
  public:
-  // In the place of the one that the control connection had for the rail. Without memory it is
-  // nobody's: who says it is turned away, and offers the rail again.
+  // Replaces the ticket that the control connection had for the rail. Without memory the ticket is
+  // not stored: its holder is rejected, and offers the rail again.
   void give(const Ticket& ticket, ControlConnection& control, std::size_t rail) noexcept {
     const Holder holder{&control, rail};
     std::erase_if(holders_, [&](const auto& one) { return one.second == holder; });
@@ -27,7 +28,7 @@ class Tickets {
     } catch (const std::bad_alloc&) {
     }
   }
-  // Whose it is, which it is but once; null: a stranger's.
+  // The control connection of the ticket, which is used up; null: the ticket is unknown.
   ControlConnection* take(const Ticket& ticket) {
     const auto found = holders_.find(ticket);
     if (found == holders_.end()) return nullptr;
@@ -35,7 +36,7 @@ class Tickets {
     holders_.erase(found);
     return out;
   }
-  // The control connection is over.
+  // The control connection has ended.
   void forget(const ControlConnection& control) {
     std::erase_if(holders_, [&](const auto& one) { return one.second.control == &control; });
   }

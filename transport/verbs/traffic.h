@@ -93,7 +93,7 @@ class Traffic final : public WorkQueues, public Landings {
   struct Place {
     QueuePairs* queues = nullptr;
     std::uint32_t index = 0;
-    RailStream* stream = nullptr;  // Of a rail of TCP, which has no queue pairs.
+    RailStream* stream = nullptr;  // For a rail of TCP, which has no queue pairs.
     std::size_t rail = 0;
   };
 

@@ -39,7 +39,7 @@ DeviceProperties properties_of(const Device& device, int max_comms) {
   return out;
 }
 
-// What all of its rails can that are of use; of GPU memory, those of RDMA.
+// The abilities that all usable rails have in common; for GPU memory, the rails of RDMA.
 DeviceProperties properties_of(const RailSet& set, int max_comms) {
   DeviceProperties out = properties_of(set.first().device, max_comms);
   out.name = set.name;
@@ -54,7 +54,7 @@ DeviceProperties properties_of(const RailSet& set, int max_comms) {
   return out;
 }
 
-// The config's: those with the same word stand together where the first of them stands.
+// Groups devices by the config's merge word; each group takes the position of its first device.
 std::vector<Rails> groups_of(std::vector<Device> devices, const sockets::SocketTimes& times) {
   std::vector<Rails> out;
   for (Device& device : devices) {
@@ -155,7 +155,7 @@ class VerbsTransport final : public Transport {
   const int max_comms_;
   const std::shared_ptr<ControlThread> control_thread_;
   std::vector<DeviceProperties> devices_;
-  mutable std::mutex mutex_;  // Guards what follows, which grows.
+  mutable std::mutex mutex_;  // Guards the next members, which grow.
   std::vector<std::shared_ptr<RailSet>> sets_;
 };
 
@@ -170,7 +170,7 @@ Result<std::shared_ptr<RailSet>> VerbsTransport::set(int device) {
   return fail(Errc::kNoDevice, "a device that can't be used");
 }
 
-// Of a merged device whose other NICs serve: it is slower than it was meant.
+// Warns of a merged device with faulty NICs: the others serve, at less speed.
 void VerbsTransport::warn_of_faults(const RailSet& set) {
   if (!set.first().is_usable()) return;
   for (const auto& rail : set.rails)

@@ -15,7 +15,7 @@
 
 namespace ztcp::verbs {
 
-// `fabric`: what connections are told; its NICs are not asked.
+// `fabric`: the settings of connections; its NICs are not used.
 Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric,
                                           std::vector<Device> devices);
 

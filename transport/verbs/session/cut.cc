@@ -14,8 +14,8 @@ Cut cut(std::uint64_t size_bytes, std::span<const Share> shares) {
   for (std::uint32_t i = 0; i < shares.size(); ++i)
     if (shares[i].weight != 0) taking |= 1U << i;
   assert(taking != 0);
-  // Who has enough to do without it falls out, and it is reckoned again for the others. Of the
-  // rates, in Mb/s, and of all that may be outstanding the products are far below 2^64.
+  // A queue pair with enough backlog already drops out, and the shares of the others are computed
+  // again. The products of rates, in Mb/s, and of all outstanding bytes are far below 2^64.
   while (true) {
     std::uint64_t all_bytes = size_bytes;
     std::uint64_t all_weights = 0;
@@ -60,7 +60,7 @@ std::uint32_t choose(std::uint64_t size_bytes, std::span<const Share> shares, st
   for (std::uint32_t n = 0; n < count; ++n) {
     i = i + 1 < count ? i + 1 : 0;
     if (shares[i].weight == 0) continue;
-    // Of fractions, whose divisions are spared.
+    // Compares fractions without dividing.
     if (best == count || (shares[i].backlog_bytes + size_bytes) * shares[best].weight <
                              (shares[best].backlog_bytes + size_bytes) * shares[i].weight)
       best = i;

@@ -41,14 +41,14 @@ void PieceStream::post(const WorkRequest& request) {
   if (const Status sent = flush(); !sent) broken_ = sent.error();
 }
 
-// A portion of what is queued.
+// Sends a portion of the queue.
 Status PieceStream::flush() {
   std::size_t left = kPortionBytes;
   blocked_polls_ = 0;
   while (first_queued_ != next_queued_) {
     const Outgoing& first = queue_[first_queued_ % kQueued];
     const std::size_t whole = sizeof first.record + first.record.size_bytes;
-    // Of the record and of its bytes, what has not left.
+    // The unsent parts of the record and of its bytes.
     const std::size_t skipped = std::min(sent_bytes_, sizeof first.record);
     const std::size_t begin = sent_bytes_ - skipped;
     const std::byte* const bytes = first.bytes == nullptr ? first.kept.data() : first.bytes;
@@ -63,7 +63,7 @@ Status PieceStream::flush() {
       ++first_queued_;
       sent_bytes_ = 0;
     } else if (took < parts[0].size() + parts[1].size() || left == 0) {
-      // Its next portion at the next poll; where the pipe is full, after some.
+      // The next portion follows at the next poll; after some polls if the pipe is full.
       blocked_polls_ = took == 0 && left != 0 ? 1 : kLookEvery;
       return {};
     }
@@ -78,13 +78,13 @@ Result<std::size_t> PieceStream::poll(std::span<Told> out) {
   if (blocked_polls_ != 0 && ++blocked_polls_ > kLookEvery) outcome = flush();
   if (outcome) outcome = take(out, count);
   if (outcome) return count;
-  // What came before counts.
+  // Records before the error count.
   broken_ = outcome.error();
   if (count > 0) return count;
   return tl::unexpected(*broken_);
 }
 
-// Bytes in front of which nothing is staged.
+// Moves the staged bytes to the front and reads behind them.
 Result<std::size_t> PieceStream::fill() {
   std::copy(staged_.begin() + static_cast<std::ptrdiff_t>(staged_begin_),
             staged_.begin() + static_cast<std::ptrdiff_t>(staged_end_), staged_.begin());
@@ -128,7 +128,7 @@ Status PieceStream::take(std::span<Told> out, std::size_t& count) {
   return {};
 }
 
-// At most so many bytes of the record. How many came.
+// Reads at most `most` bytes of the record; returns how many.
 Result<std::size_t> PieceStream::land(std::size_t most) {
   if (landing_->kind != StreamRecord::Kind::kWrite && landing_->kind != StreamRecord::Kind::kPiece)
     return fail(Errc::kProtocol, "bytes behind a record that has none");
@@ -136,7 +136,7 @@ Result<std::size_t> PieceStream::land(std::size_t most) {
   std::byte* const next = to.begin + landed_bytes_;
   const std::size_t missing = landing_->size_bytes - landed_bytes_;
   if (staged_begin_ == staged_end_ && !to.is_polled) {
-    // With the beginning of what follows.
+    // Reads ahead into the staging buffer.
     const std::array<std::span<std::byte>, 2> parts{std::span(next, std::min(missing, most)),
                                                     std::span(staged_)};
     const std::size_t got = ZTCP_TRY(pipe_.receive({parts.data(), missing > most ? 1U : 2U}));
@@ -154,7 +154,7 @@ Result<std::size_t> PieceStream::land(std::size_t most) {
   return landed;
 }
 
-// The record is there, whole.
+// The record has arrived whole.
 Status PieceStream::finish(std::span<Told> out, std::size_t& count) {
   const StreamRecord record = *landing_;
   landing_.reset();
@@ -168,7 +168,7 @@ Status PieceStream::finish(std::span<Told> out, std::size_t& count) {
       ZTCP_CHECK(landings_.place(record));
       return record.wants_answer != 0 ? answer() : Status();
     case StreamRecord::Kind::kPiece:
-      // Of no bytes perhaps, which nobody has asked about.
+      // A piece without bytes was not placed yet.
       ZTCP_CHECK(landings_.place(record));
       if (record.wants_answer != 0) ZTCP_CHECK(answer());
       untold_ = Told{

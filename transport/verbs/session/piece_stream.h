@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A rail of TCP: carries over a stream of bytes what queue pairs carry otherwise. A work request is
-// a record with its bytes behind it, which the peer's end puts where they belong, and a completion
-// is a record in return: that they lie there, not that a kernel has taken them.
+// A rail of TCP: a byte stream that does the work of queue pairs. A work request is a record with
+// its bytes behind it, which the peer's end writes to their destination. A completion is a record
+// in return; it confirms that the bytes are in place, not that a kernel has taken them.
 //
-//   welcome   who was dialled knows the connection
+//   welcome   the end that was dialled knows the connection
 //   write     a row of slots, for the sender's ring
-//   piece     of a message, for the buffer of a slot
-//   done      so many that wanted an answer have landed
+//   piece     a piece of a message, for the buffer of a slot
+//   done      the number of records that wanted an answer and have landed
 //
-// Nothing that a peer says is written anywhere but where its owner expects it (Landings), who is
-// asked anew for each portion: what was a posted buffer may have failed meanwhile.
+// Bytes of the peer are written only where their owner expects them (Landings). The owner is asked
+// again for each portion, because a buffer that was posted may have failed meanwhile.
 //
-// No thread moves it, but who polls the connection's queue pairs, a portion each way in a call.
-// That keeps memory safe by construction: nobody else reads or writes a buffer of NCCL's, so who
-// fences the rail, aborts, or gives a buffer back waits for nobody. What that thread can't carry
-// beside its other work stays in the backlog, and the rail is given less (cut.h). A stream that is
-// silent is asked by every sixteenth poll alone: else queue pairs beside it would wait for a system
-// call each time.
+// The stream is moved only by the thread that polls the connection's queue pairs, one portion in
+// each direction per call. That keeps memory safe by construction: no other thread reads or writes
+// a buffer of NCCL's, so fencing the rail, aborting, and returning a buffer wait for nobody. Bytes
+// that this thread can't carry beside its other work stay in the backlog, and the rail gets less
+// (cut.h). A silent stream is read by every sixteenth poll alone, so that queue pairs beside it
+// need not wait for a system call each time.
 //
-// A receiver is told of a piece only when its answer has left: it may never poll again after its
-// last message, while the sender waits for that.
+// A receiver reports a piece only after its answer has left: it may never poll again after its last
+// message, while the sender waits for that answer.
 //
 // Pure: bytes go through a Pipe. One thread at a time.
 #pragma once
@@ -43,7 +43,7 @@ namespace ztcp::verbs {
 // Bytes to and from the peer's end, in order.
 class Pipe {
  public:
-  // How many it took, or gave; 0: none now. An error: it has ended.
+  // Returns the bytes taken or given; 0: none now. An error: the pipe has ended.
   virtual Result<std::size_t> send(std::span<const std::span<const std::byte>> parts) = 0;
   virtual Result<std::size_t> receive(std::span<const std::span<std::byte>> parts) = 0;
 
@@ -57,22 +57,23 @@ struct StreamRecord {
   Kind kind = Kind::kWelcome;
   std::uint8_t wants_answer = 0;
   std::uint16_t reserved = 0;
-  std::uint32_t size_bytes = 0;  // That follow.
-  std::uint64_t remote = 0;      // Where they belong.
-  std::uint32_t immediate = 0;   // Of a piece.
-  std::uint32_t landed = 0;      // Of a kDone: all so far, modulo 2^32.
+  std::uint32_t size_bytes = 0;  // Bytes behind the record.
+  std::uint64_t remote = 0;      // Their destination.
+  std::uint32_t immediate = 0;   // A piece's.
+  std::uint32_t landed = 0;      // In a kDone: all so far, modulo 2^32.
 };
 static_assert(sizeof(StreamRecord) == 24);
 
 // Where the bytes of a record begin.
 struct Landing {
   std::byte* begin = nullptr;
-  bool is_polled = false;  // Somebody looks at them as they come: in ascending order.
+  // They are polled as they arrive, so they are written in ascending order.
+  bool is_polled = false;
 };
 
 class Landings {
  public:
-  // kProtocol: nothing of the kind is expected there.
+  // kProtocol: no such record is expected there.
   virtual Result<Landing> place(const StreamRecord& record) = 0;
 
  protected:
@@ -81,9 +82,9 @@ class Landings {
 
 class PieceStream {
  public:
-  // That are copied while they are posted, as queue pairs do.
+  // Bytes that are copied while they are posted, as queue pairs do.
   static constexpr std::uint32_t kInlineBytes = 64;
-  // What a call moves each way at most, and what is read ahead.
+  // The most that a call moves in each direction, and that is read ahead.
   static constexpr std::size_t kPortionBytes = 128U << 10U;
   static constexpr std::size_t kStagedBytes = 32U << 10U;
   static constexpr std::uint32_t kLookEvery = 16;
@@ -91,34 +92,36 @@ class PieceStream {
   // Both outlive it.
   PieceStream(Pipe& pipe, Landings& landings);
 
-  // Whoever was dialled says so once.
+  // Sent once by the end that was dialled.
   void welcome();
   bool is_welcome() const { return is_welcome_; }
 
-  // That it has ended is told by the next poll.
+  // If the stream has ended, the next poll says so.
   void post(const WorkRequest& request);
 
   struct Told {
     bool is_immediate = false;
     std::uint32_t immediate = 0;
     std::uint32_t size_bytes = 0;
-    std::uint64_t id = 0;  // Of a completion, which is that of all before.
+    std::uint64_t id = 0;  // A completion's; it confirms all work before it.
   };
-  // How many it has to tell. kProtocol: the peer said what it may not; another: it has ended.
+  // Returns the number of events in `out`. kProtocol: the peer broke the protocol; any other error:
+  // the stream has ended.
   Result<std::size_t> poll(std::span<Told> out);
-  // Something is due: the next poll asks, however silent it was.
+  // A record is expected: the next poll reads, even from a silent stream.
   void expect() { silent_polls_ = 0; }
-  // Before it goes: the piece that has landed and was not told of, if there is one.
+  // For a stream that is closed: the piece that has landed and was not reported, if any.
   std::optional<Told> take_untold() { return std::exchange(untold_, std::nullopt); }
 
  private:
-  // To be sent: a record, and its bytes.
+  // A record to be sent, and its bytes.
   struct Outgoing {
     StreamRecord record;
-    const std::byte* bytes = nullptr;  // Null: they are kept.
+    const std::byte* bytes = nullptr;  // Null: the bytes are in `kept`.
     std::array<std::byte, kInlineBytes> kept{};
   };
-  // What is posted, and as many answers: who has more to say is heard no further.
+  // Posted work and as many answers; a peer that causes more answers is not read until some have
+  // left.
   static constexpr std::size_t kQueued = 2 * kSendDepth + 2;
 
   Outgoing& push(const StreamRecord& record);
@@ -138,21 +141,21 @@ class PieceStream {
   std::vector<Outgoing> queue_ = std::vector<Outgoing>(kQueued);
   std::uint64_t first_queued_ = 0;
   std::uint64_t next_queued_ = 0;
-  std::size_t sent_bytes_ = 0;  // Of the first one, its record counted in.
-  std::array<std::uint64_t, kSendDepth> answered_ids_{};  // Of those that want an answer.
+  std::size_t sent_bytes_ = 0;  // Sent bytes of the first entry, its record included.
+  std::array<std::uint64_t, kSendDepth> answered_ids_{};  // The ids of work that wants an answer.
   std::uint32_t wanted_answers_ = 0;
-  std::uint32_t awaited_answers_ = 0;  // Of them, to what has left.
+  std::uint32_t awaited_answers_ = 0;  // Answers that are due for work that has left.
   std::uint32_t answers_ = 0;
 
   std::vector<std::byte> staged_ = std::vector<std::byte>(kStagedBytes);
   std::size_t staged_begin_ = 0;
   std::size_t staged_end_ = 0;
   std::optional<StreamRecord> landing_;
-  std::uint32_t landed_bytes_ = 0;   // Of it.
-  std::uint32_t landed_ = 0;         // That wanted an answer.
-  std::optional<Told> untold_;       // Whose answer has not left.
-  std::uint32_t silent_polls_ = 0;   // Since something came last.
-  std::uint32_t blocked_polls_ = 0;  // Since something went last; 0: nothing waits.
+  std::uint32_t landed_bytes_ = 0;   // Bytes of that record.
+  std::uint32_t landed_ = 0;         // Records that wanted an answer.
+  std::optional<Told> untold_;       // The piece with an answer that has not left.
+  std::uint32_t silent_polls_ = 0;   // Polls since bytes arrived last.
+  std::uint32_t blocked_polls_ = 0;  // Polls since bytes were sent last; 0: nothing waits.
 };
 
 }  // namespace ztcp::verbs

@@ -13,11 +13,11 @@ namespace ztcp::verbs {
 // As many as NCCL ever merges (v12).
 inline constexpr std::uint32_t kMaxRails = 8;
 
-// Of one memory, by rail.
+// Keys of one memory, by rail.
 using RailKeys = std::array<std::uint32_t, kMaxRails>;
 
-// Of all rails of a connection together. More than NCCL's net_ib is ever told to use, and a bit
-// mask of the pieces of a message.
+// For all rails of a connection together: more than NCCL's net_ib is ever set to, and as many as
+// fit into the bit mask of a message's pieces.
 inline constexpr std::uint32_t kMaxQueuePairs = 8;
 
 }  // namespace ztcp::verbs

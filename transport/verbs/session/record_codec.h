@@ -2,13 +2,14 @@
 // Copyright the ztcp authors
 //
 // The codec of records with a fixed layout, versioned and bounded, for protocols between two
-// processes of one release. A protocol is a type that says what all its records have in common:
+// processes of one release. A protocol is a type with the properties that all its records have in
+// common:
 //
 //   struct Protocol {
 //     enum class Kind : std::uint8_t { ... };
 //     static constexpr std::uint32_t kMagic = ...;
 //     static constexpr std::uint8_t kVersion = ...;
-//     static constexpr std::size_t kMaxBytes = ...;            // Of the longest record.
+//     static constexpr std::size_t kMaxBytes = ...;            // The longest record's.
 //     static constexpr const char* kNoRecord = "...";          // Errors, for log lines.
 //     static constexpr const char* kOtherVersion = "...";
 //   };
@@ -41,7 +42,7 @@ struct Header {
   std::uint32_t magic = Protocol::kMagic;
   std::uint8_t version = Protocol::kVersion;
   typename Protocol::Kind kind{};
-  std::uint16_t size_bytes = 0;  // Of the whole record.
+  std::uint16_t size_bytes = 0;  // The whole record's.
 };
 
 // A record with its header filled in and its other members at their defaults.

@@ -10,7 +10,7 @@
 namespace ztcp::verbs {
 namespace {
 
-// Half of what a queue pair holds may be unsignalled.
+// At most half of a queue pair's depth may be unsignalled.
 constexpr std::uint32_t kSignalEvery = 256;
 
 }  // namespace
@@ -37,7 +37,7 @@ void RecvSession::choose_slot_queue_pair() {
 bool RecvSession::can_post() const {
   const Post& last = posts_[next_number()];
   if (last.unfilled != 0) return false;
-  // Else it could be overwritten by what the row had before.
+  // Otherwise the row's earlier content could overwrite it.
   if (last.is_rewritten) return false;
   return slot_queue_pair_ != kNoQueuePair && sent_[slot_queue_pair_].room() > 0;
 }
@@ -88,7 +88,7 @@ Status RecvSession::on_completion(std::uint32_t queue_pair, std::uint64_t id) {
   return waiting_rows_ == 0 ? Status() : write_waiting();
 }
 
-// A piece for a buffer of ours, which has not come yet.
+// Whether the piece is for a waiting buffer, and has not arrived before.
 inline bool RecvSession::is_awaited(const Immediate& told) const {
   const Slot& slot = ring_[told.slot];
   const std::uint32_t buffer = told.slot % kGroup;
@@ -117,7 +117,7 @@ Status RecvSession::on_immediate(std::uint32_t queue_pair, std::uint32_t immedia
     --post.unfilled;
     ++messages_done_;
   }
-  // As many are there as buffers may be posted, and one batch more.
+  // Receives for all buffers that may be posted, and one batch more.
   if (++consumed_[queue_pair] < kReceiveBatch ||
       (lost_rails_ >> settings_.rails[queue_pair] & 1U) != 0)
     return {};
@@ -125,8 +125,8 @@ Status RecvSession::on_immediate(std::uint32_t queue_pair, std::uint32_t immedia
   return queues_.post_receives(queue_pair, kReceiveBatch);
 }
 
-// Within the buffer's own bytes, and as long as it waits for the piece: a buffer that is done is
-// NCCL's.
+// Only inside the buffer, and only while it waits for the piece: a buffer that is done belongs to
+// NCCL.
 Result<Landing> RecvSession::place(const StreamRecord& record) const {
   const Immediate told = decode(record.immediate);
   const Slot& slot = ring_[told.slot];
@@ -135,7 +135,7 @@ Result<Landing> RecvSession::place(const StreamRecord& record) const {
       (slot.flags & Slot::kHost) == 0 || record.remote < slot.address || offset > slot.size_bytes ||
       record.size_bytes > slot.size_bytes - offset)
     return fail(Errc::kProtocol, "bytes for no buffer of ours");
-  // The address is a number on its way to the sender and back.
+  // The address travels to the sender and back as a number.
   auto* const begin =
       reinterpret_cast<std::byte*>(slot.address);  // NOLINT(performance-no-int-to-ptr)
   return Landing{begin + offset, (slot.flags & Slot::kPolled) != 0};
@@ -160,7 +160,7 @@ bool RecvSession::lacks(const Holdings& arrived) const {
   return false;
 }
 
-// Rows that were written over it may have to be again: once the sender has fenced it.
+// Rows that were written over the rail may have to be written again, once the sender has fenced it.
 void RecvSession::lose_rail(std::uint32_t rail) {
   lost_rails_ |= 1U << rail;
   unproven_rails_ &= ~(1U << rail);
@@ -173,7 +173,7 @@ void RecvSession::lose_rail(std::uint32_t rail) {
     choose_slot_queue_pair();
 }
 
-// All of them: who has taken a slot looks at its row no more until it has another post.
+// All of them: a sender that has taken a slot does not read its row again until the next post.
 Status RecvSession::hand_over(std::uint32_t rail) {
   assert((lost_rails_ >> rail & 1U) != 0);
   for (std::uint32_t i = 0; i < kPosts; ++i) {
@@ -197,7 +197,8 @@ Status RecvSession::write_waiting() {
 
 Status RecvSession::rejoin_rail(std::uint32_t rail) {
   unproven_rails_ &= ~(1U << rail);
-  // Also where another served: what a row had before has come, or the row is written again.
+  // Also if another rail served: the row's earlier content has arrived, or the row is written
+  // again.
   choose_slot_queue_pair();
   return write_waiting();
 }

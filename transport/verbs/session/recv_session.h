@@ -3,10 +3,11 @@
 //
 // The receiving end of a connection: each post of up to 8 buffers is one RDMA write of their slots
 // into the sender's ring, and each buffer is filled once the immediates of all pieces of its
-// message have come. Posts go out in order and end in any. When a rail fails the rows of the posts
-// that are not done are written again over another one, once the sender has fenced it (holdings.h).
+// message have come. Posts go out in order and end in any order. When a rail fails, the rows of
+// unfinished posts are written again over another rail, once the sender has fenced the failed one
+// (holdings.h).
 //
-// Pure: the owner tells of completions. One thread at a time.
+// Pure: the owner reports completions. One thread at a time.
 #pragma once
 
 #include <array>
@@ -25,32 +26,32 @@ namespace ztcp::verbs {
 
 struct RecvSettings {
   std::vector<std::uint32_t> rails;  // By queue pair.
-  std::uint32_t inline_bytes = 0;    // That queue pairs take inline.
+  std::uint32_t inline_bytes = 0;    // Limit for inline work.
   RemoteMemory ring;                 // The peer's.
-  RailKeys ring_lkeys{};             // Of our own, which is written from.
+  RailKeys ring_lkeys{};             // For our own ring, from which slots are written.
 };
 
 class RecvSession {
  public:
-  // As many immediates as may come at once, and what is posted anew at a time.
+  // The batch in which receives are posted again.
   static constexpr std::uint32_t kReceiveBatch = 64;
   static constexpr std::uint32_t kReceiveDepth = kSlots + kReceiveBatch;
 
   struct Buffer {
     std::uint64_t address = 0;
-    const RailKeys* rkeys = nullptr;  // Null: of no bytes.
+    const RailKeys* rkeys = nullptr;  // Null: the buffer has no bytes.
     std::uint32_t size_bytes = 0;
     std::int32_t tag = 0;
     std::uint32_t flags = Slot::kHost;
   };
 
-  // `ring` is registered and outlives it.
+  // `ring` is registered, and outlives the session.
   RecvSession(RecvSettings settings, Ring& ring, WorkQueues& queues);
 
-  // Before the peer may send anything.
+  // Called before the peer may send.
   Status begin();
 
-  // The next post is this one's, of 0 to kPosts - 1; its last may not be done yet.
+  // The number of the next post, 0 to kPosts - 1. The last post of that number may not be done yet.
   std::uint16_t next_number() const {
     return static_cast<std::uint16_t>((next_post_ - 1) % kPosts);
   }
@@ -58,23 +59,24 @@ class RecvSession {
   bool can_post() const;
   Status post(std::span<const Buffer> buffers);
 
-  // What it sent itself.
+  // A completion of its own work.
   Status on_completion(std::uint32_t queue_pair, std::uint64_t id);
-  // What the peer sent, with so many bytes.
+  // An immediate of the peer's, with the size of its piece.
   Status on_immediate(std::uint32_t queue_pair, std::uint32_t immediate, std::uint32_t size_bytes);
 
-  // Where bytes of a piece belong that come over a rail of TCP.
+  // The destination of a piece that arrives over a rail of TCP.
   Result<Landing> place(const StreamRecord& record) const;
 
   Holdings holdings() const;
-  // Whether something of a buffer that waits has arrived, by the sender's word, and never came.
+  // Whether the sender saw a piece arrive that a waiting buffer lacks.
   bool lacks(const Holdings& arrived) const;
-  // Nothing more is posted to its queue pairs; what has come before they are no more is taken.
+  // Nothing more is posted to its queue pairs; completions are still accepted until they are
+  // destroyed.
   void lose_rail(std::uint32_t rail);
-  // The sender has fenced it.
+  // The sender has fenced the rail.
   Status hand_over(std::uint32_t rail);
-  // It has new queue pairs, in the places of the old ones, to which nothing is posted yet; the
-  // sender may send over them from here on. Slots go over them only once they are proven.
+  // The rail has new queue pairs with the numbers of the old ones, without any posted work. The
+  // sender may use them from now on; slots go over them once they are proven.
   Status reopen_rail(std::uint32_t rail);
   Status rejoin_rail(std::uint32_t rail);
 
@@ -84,18 +86,19 @@ class RecvSession {
   }
   bool is_idle() const;
 
-  // Buffers that were filled, and what has come over that rail.
+  // Filled buffers, and bytes received over the rail.
   std::uint64_t messages_done() const { return messages_done_; }
   std::uint64_t carried_bytes(std::uint32_t rail) const;
 
  private:
   struct Post {
-    std::uint8_t unfilled = 0;  // Buffers.
-    std::uint8_t rail = 0;      // That its row was written over.
-    // Written again, which is not completed: the sender may have it before that arrives.
+    std::uint8_t unfilled = 0;  // Buffers that are not filled.
+    std::uint8_t rail = 0;      // The rail that carried its row.
+    // The row is written again, and that is not completed: the sender may already have it.
     bool is_rewritten = false;
-    std::array<std::uint8_t, kMaxReceives> pieces{};  // That have come: a bit for each.
-    std::array<std::uint8_t, kMaxReceives> of{};      // So many, once the first has come.
+    std::array<std::uint8_t, kMaxReceives> pieces{};  // Pieces that have arrived: a bit for each.
+    std::array<std::uint8_t, kMaxReceives>
+        of{};  // The number of pieces, once the first has arrived.
     std::array<std::uint32_t, kMaxReceives> received_bytes{};
   };
 
@@ -112,16 +115,17 @@ class RecvSession {
   std::array<Post, kPosts> posts_{};
   std::uint32_t next_post_ = 1;
   std::vector<SentWork> sent_;  // By queue pair.
-  // Over which slots are written: the first of those whose rails serve, which is of TCP only if
-  // there is no other. None: all rails are lost.
+  // Writes the slots: the first queue pair on a rail that serves, of TCP only if there is no other.
+  // None: all rails are lost.
   std::uint32_t slot_queue_pair_ = 0;
   std::array<std::uint32_t, kMaxQueuePairs> unsignalled_{};
   std::uint32_t lost_rails_ = 0;      // A bit for each.
-  std::uint32_t unproven_rails_ = 0;  // The same: that rejoin.
-  std::uint32_t waiting_rows_ = 0;    // The same: that are written again once there is room.
+  std::uint32_t unproven_rails_ = 0;  // Rails that rejoin, likewise.
+  std::uint32_t waiting_rows_ = 0;    // Rows that are written again once there is room, likewise.
   std::uint64_t messages_done_ = 0;
   std::array<std::uint64_t, kMaxQueuePairs> carried_bytes_{};
-  std::array<std::uint32_t, kMaxQueuePairs> consumed_{};  // Receives, since some were posted.
+  std::array<std::uint32_t, kMaxQueuePairs>
+      consumed_{};  // Receives consumed since the last were posted.
 };
 
 }  // namespace ztcp::verbs

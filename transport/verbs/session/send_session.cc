@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kNone = ~0U;
 
-// Those of a rail stand together.
+// The queue pairs of a rail are adjacent.
 bool is_split(std::span<const QueuePairFacts> all) {
   for (std::size_t i = 1; i < all.size(); ++i)
     if (all[i].rail == all[i - 1].rail && !all[i].is_split) return false;
@@ -61,7 +61,7 @@ Result<bool> SendSession::post(std::uint16_t number, const Message& message) {
   return true;
 }
 
-// None: no queue pair that may carry it has room.
+// None: no queue pair that may carry the message has room.
 std::span<const Share> SendSession::shares(bool is_host) {
   bool has_room = false;
   for (std::size_t i = 0; i < queue_pairs_.size(); ++i) {
@@ -77,7 +77,7 @@ std::span<const Share> SendSession::shares(bool is_host) {
   return {shares_.data(), has_room ? queue_pairs_.size() : 0};
 }
 
-// Among equals they take turns.
+// Equals take turns.
 void SendSession::leave_one_of_each_rail(std::uint64_t size_bytes) {
   ++turns_;
   const auto all = static_cast<std::uint32_t>(queue_pairs_.size());
@@ -86,7 +86,7 @@ void SendSession::leave_one_of_each_rail(std::uint64_t size_bytes) {
     const std::span<Share> rail = std::span(shares_).subspan(begin, end - begin);
     if (std::ranges::none_of(rail, [](const Share& one) { return one.weight != 0; })) continue;
     const std::uint32_t taken = choose(size_bytes, rail, turns_ % (end - begin));
-    Share whole{};  // It stands for its rail, beside other rails.
+    Share whole{};  // The share of the whole rail, beside other rails.
     for (Share& one : rail) {
       whole.backlog_bytes += one.backlog_bytes;
       whole.weight += one.weight;
@@ -96,7 +96,7 @@ void SendSession::leave_one_of_each_rail(std::uint64_t size_bytes) {
   }
 }
 
-// What none takes now waits, but for what the rails that serve never will.
+// A message that no rail takes now waits, unless the rails that serve never will take it.
 Status SendSession::reach(bool is_host) const {
   const auto serves = [&](bool is_tcp) {
     return std::any_of(queue_pairs_.begin(), queue_pairs_.end(), [&](const auto& one) {
@@ -107,14 +107,14 @@ Status SendSession::reach(bool is_host) const {
   return fail(Errc::kNoDevice, kOnlyTcpIsLeft);
 }
 
-// Takes note of the posts that have come.
+// Notes the posts that have arrived.
 Status SendSession::absorb() {
   while (next_post_ - oldest_post_ < kPosts) {
     const Slot* const row = &ring_[row_of(next_post_)];
     if (load_sequence(row[0]) != next_post_) return {};
     const std::uint32_t buffers = row[0].buffers;
     if (buffers == 0 || buffers > kGroup) return fail(Errc::kProtocol, "a slot of the peer's");
-    // A row may come in several writes.
+    // A row may arrive in several writes.
     for (std::uint32_t i = 1; i < buffers; ++i)
       if (load_sequence(row[i]) != next_post_) return {};
     open_[(next_post_ - 1) % kPosts] = static_cast<std::uint8_t>((1U << buffers) - 1);
@@ -123,7 +123,7 @@ Status SendSession::absorb() {
   return {};
 }
 
-// The first with the tag that no message has taken.
+// The first slot with the tag that no message has taken.
 std::uint32_t SendSession::find_slot(std::int32_t tag) const {
   for (std::uint32_t post = oldest_post_; post != next_post_; ++post) {
     const std::uint32_t row = row_of(post);
@@ -200,7 +200,7 @@ Status SendSession::on_completion(std::uint32_t queue_pair, std::uint64_t id) {
   return waiting_.empty() ? Status() : send_again();
 }
 
-// Of the row's last post alone: before it the receiver had all of the one before.
+// For the row's last post alone: the receiver had all of the post before.
 void SendSession::note_arrival(std::uint32_t queue_pair, const Piece& piece) {
   const Kept& kept = kept_[piece.message];
   Holdings& on = arrivals_[queue_pairs_[queue_pair].rail];
@@ -214,7 +214,7 @@ void SendSession::note_arrival(std::uint32_t queue_pair, const Piece& piece) {
   on.pieces[kept.slot] = static_cast<std::uint8_t>(on.pieces[kept.slot] | 1U << piece.number);
 }
 
-// Slots, whole and in one row; their sequence numbers land last.
+// Only whole slots of one row; their sequence numbers land last.
 Result<Landing> SendSession::place(const StreamRecord& record) const {
   const std::uint64_t offset = record.remote - reinterpret_cast<std::uint64_t>(ring_.data());
   const std::uint64_t in_row = offset % (kGroup * sizeof(Slot));
@@ -254,7 +254,7 @@ void SendSession::arrived() {
   waiting_.clear();
 }
 
-// Whole, as they were cut: the receiver knows pieces by number.
+// Pieces are sent again as they were cut: the receiver knows them by number.
 Status SendSession::send_again() {
   while (!waiting_.empty()) {
     const Piece piece = waiting_.back();

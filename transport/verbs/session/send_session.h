@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The sending end of a connection: a message whose slot has come goes out as one RDMA write over
-// each queue pair that carries a piece of it, with an immediate, and is done when all pieces are
-// completed: then the peer holds the bytes. One without a slot is not taken: once it is, nobody
-// needs to ask for its bytes to move. When a rail fails its pieces wait until the receiver has
-// fenced it, and what it lacks of them goes out over the other rails (holdings.h).
+// The sending end of a connection. A message goes out once its slot has arrived: as one RDMA write
+// with an immediate over each queue pair that carries a piece. It is done when all pieces are
+// completed, and then the peer holds the bytes. A message without a slot is not taken; one that is
+// taken moves without further calls. When a rail fails, its pieces wait until the receiver has
+// fenced it; the pieces that the receiver lacks go out over the other rails (holdings.h).
 //
-// Pure: the peer's NIC writes the ring, and the owner tells of completions. One thread at a time.
+// Pure: the peer's NIC writes the ring, and the owner reports completions. One thread at a time.
 #pragma once
 
 #include <array>
@@ -28,20 +28,20 @@ namespace ztcp::verbs {
 // One of a connection's queue pairs.
 struct QueuePairFacts {
   std::uint32_t rail = 0;
-  std::uint32_t local_key = 0;     // Which of our keys the rail's are,
-  std::uint32_t remote_key = 0;    // and which of the peer's, in its slots.
-  std::uint32_t rate_mbps = 1;     // Its share of its rail's.
-  std::uint32_t inline_bytes = 0;  // That it takes inline.
-  // A stream: it carries host memory alone, and its first byte takes longer. So it begins with what
-  // it could carry in that time as its backlog, and takes no message that is through before.
+  std::uint32_t local_key = 0;     // Index of the rail's key among ours,
+  std::uint32_t remote_key = 0;    // and among the peer's, in its slots.
+  std::uint32_t rate_mbps = 1;     // Its share of the rail's rate.
+  std::uint32_t inline_bytes = 0;  // Limit for inline work.
+  // A stream: it carries host memory alone, and has more latency. Its backlog starts with the bytes
+  // that it could carry in that time, so it gets no message that would finish sooner elsewhere.
   bool is_tcp = false;
-  // A large message is cut over it and the others of its rail; else one of them takes a rail's
-  // share, each in its turn.
+  // A large message is cut over all queue pairs of the rail; else one of them takes the rail's
+  // share, in turn.
   bool is_split = true;
   static constexpr std::uint32_t kTcpHeadStartUs = 50;
 };
 
-// Where nothing else is left, for the log.
+// For the log, when no other rail is left.
 inline constexpr const char* kOnlyTcpIsLeft =
     "GPU memory with no RDMA rail left: TCP carries host memory alone, to which "
     "NCCL_NET_GDR_LEVEL=LOC on all hosts keeps NCCL";
@@ -54,31 +54,31 @@ class SendSession {
   struct Message {
     std::span<const std::byte> bytes;
     std::int32_t tag = 0;
-    const RailKeys* lkeys = nullptr;  // Null: of no bytes.
+    const RailKeys* lkeys = nullptr;  // Null: the message has no bytes.
     bool is_host = true;              // A CPU can read it.
   };
 
-  // `ring` is registered, and outlives it; the peer writes it.
+  // `ring` is registered, and outlives the session; the peer writes it.
   SendSession(std::vector<QueuePairFacts> queue_pairs, Ring& ring, WorkQueues& queues);
 
-  // Sends it as `number`, of which the last message is done. False: the receiver has posted no
-  // buffer for it yet, or the queue pairs are full. kTruncated: it is larger than its buffer, as
-  // truncated() says; kProtocol: the peer wrote nonsense.
+  // Sends the message as `number`; the last message of that number is done. False: the receiver has
+  // posted no buffer for it yet, or the queue pairs are full. kTruncated: it is larger than its
+  // buffer, as truncated() says; kProtocol: the peer wrote nonsense.
   Result<bool> post(std::uint16_t number, const Message& message);
   Status on_completion(std::uint32_t queue_pair, std::uint64_t id);
 
-  // Where rows of slots belong that come over a rail of TCP.
+  // The destination of rows of slots that arrive over a rail of TCP.
   Result<Landing> place(const StreamRecord& record) const;
 
-  // Its queue pairs are no more, and nothing is completed on them.
+  // The rail's queue pairs are gone, and nothing completes on them any more.
   void lose_rail(std::uint32_t rail);
-  // The receiver has fenced it, and holds this.
+  // The receiver has fenced the rail, and holds these pieces.
   Status hand_over(std::uint32_t rail, const Holdings& held);
-  // What was completed on it, for a receiver whose device has failed.
+  // The pieces completed on it, for a receiver with a failed device.
   Holdings arrivals(std::size_t rail) const { return kept_.empty() ? Holdings() : arrivals_[rail]; }
-  // The receiver has closed in peace: it holds all that was sent, completed or not.
+  // The receiver has closed in order: it holds all that was sent, completed or not.
   void arrived();
-  // It has new queue pairs, in the places of the old ones.
+  // The rail has new queue pairs, with the numbers of the old ones.
   Status rejoin_rail(std::uint32_t rail);
 
   bool is_done(std::uint16_t number) const { return unfinished_[number] == 0; }
@@ -90,12 +90,12 @@ class SendSession {
     std::uint64_t posted_bytes = 0;
   };
   const Truncated& truncated() const { return truncated_; }
-  // In all, and over that rail, what was sent again counted again.
+  // Messages in all, and bytes over the rail; pieces that are sent again count again.
   std::uint64_t messages_done() const { return messages_done_; }
   std::uint64_t carried_bytes(std::uint32_t rail) const;
 
  private:
-  // What is needed to send a piece of a message again.
+  // The data to send a piece of a message again.
   struct Kept {
     Message message;
     std::uint32_t slot = 0;
@@ -127,31 +127,32 @@ class SendSession {
                     const Piece& piece);
 
   const std::vector<QueuePairFacts> queue_pairs_;
-  const bool is_lone_;   // One queue pair of the one rail.
-  const bool is_split_;  // A rail has one queue pair, or large messages are cut over all it has.
-  Ring& ring_;           // Which the peer alone writes.
+  const bool is_lone_;  // There is one queue pair in all.
+  const bool
+      is_split_;  // Each rail has one queue pair, or large messages are cut over all of them.
+  Ring& ring_;    // Written by the peer alone.
   WorkQueues& queues_;
 
   std::array<std::uint8_t, kMessages> unfinished_{};  // Pieces of each message.
-  std::uint32_t in_flight_ = 0;                       // Messages.
+  std::uint32_t in_flight_ = 0;                       // Messages in flight.
   std::uint64_t messages_done_ = 0;
 
-  std::uint32_t next_post_ = 1;              // The sequence number that comes next.
-  std::uint32_t oldest_post_ = 1;            // With a slot that no message has taken.
+  std::uint32_t next_post_ = 1;    // The next sequence number.
+  std::uint32_t oldest_post_ = 1;  // The oldest post with a slot that no message has taken.
   std::array<std::uint8_t, kPosts> open_{};  // By row: slots that no message has taken.
 
   std::vector<SentWork> sent_;  // By queue pair.
   std::array<Share, kMaxQueuePairs> shares_{};
-  std::uint32_t last_queue_pair_ = 0;  // Of the last message in one piece.
-  std::uint32_t turns_ = 0;            // Messages of which each rail's share was left to one.
+  std::uint32_t last_queue_pair_ = 0;  // Used by the last message in one piece.
+  std::uint32_t turns_ = 0;            // Messages that were not cut within rails.
 
-  // Of connections over several rails.
+  // For connections over several rails.
   std::uint32_t lost_rails_ = 0;    // A bit for each.
   std::vector<Kept> kept_;          // By message.
   std::vector<Holdings> arrivals_;  // By rail.
-  bool has_arrived_ = false;        // All of it; what is completed now is no news.
+  bool has_arrived_ = false;        // The peer has received all; later completions are ignored.
   std::vector<Stranded> stranded_;  // Pieces of lost rails, until the receiver has fenced them.
-  std::vector<Piece> waiting_;      // That go out again once there is room.
+  std::vector<Piece> waiting_;      // Pieces that go out again once there is room.
   Truncated truncated_;
 };
 

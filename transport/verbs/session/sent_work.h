@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What one queue pair was given to send and has not completed, in order. Only some of it is
-// signalled: queue pairs are reliable and complete in order, so a completion is that of all before.
+// The outstanding work of one queue pair, in order. Only some of it is signalled: queue pairs are
+// reliable and complete in order, so a completion confirms all work before it.
 #pragma once
 
 #include <array>
@@ -11,10 +11,10 @@
 
 namespace ztcp::verbs {
 
-// Work requests that a queue pair holds. Sessions ask for as many when they make it.
+// The depth of a queue pair's send queue.
 inline constexpr std::uint32_t kSendDepth = 512;
 
-// A piece of a message, or a control write of nobody's.
+// A piece of a message, or a control write.
 struct Piece {
   static constexpr std::uint16_t kNobody = 0xffff;
 
@@ -29,12 +29,12 @@ class SentWork {
  public:
   std::uint32_t room() const { return kSendDepth - static_cast<std::uint32_t>(next_ - oldest_); }
   bool is_empty() const { return next_ == oldest_; }
-  // Of messages.
+  // Bytes of messages.
   std::uint64_t backlog_bytes() const { return backlog_bytes_; }
-  // That were completed.
+  // Completed bytes.
   std::uint64_t carried_bytes() const { return carried_bytes_; }
 
-  // Calls lost(piece) for all, and forgets them: their queue pair is no more.
+  // The queue pair is gone: calls lost(piece) for all work, and forgets it.
   template <class Lost>
   void abandon(Lost&& lost) {
     for (; oldest_ != next_; ++oldest_) {
@@ -44,13 +44,13 @@ class SentWork {
     backlog_bytes_ = 0;
   }
 
-  // Its queue pair is a new one, and nothing is outstanding; what went counts on.
+  // The queue pair is a new one, and nothing is outstanding; totals are kept.
   void restart() {
     oldest_ = next_ = 0;
     backlog_bytes_ = 0;
   }
 
-  // Returns the id that its completion has.
+  // Returns the id of its completion.
   std::uint64_t add(const Piece& piece) {
     assert(room() > 0);
     pieces_[next_ % kSendDepth] = piece;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the receiver of a connection writes into the sender's memory, and what comes back with the
-// bytes. The receiver's post is a row of up to 8 slots in the sender's ring, one for each buffer;
-// the sender answers each with the bytes, in up to 8 pieces, and an immediate with each of them. Of
-// the machine's byte order: both ends are x86, and the exchange (exchange.h) refuses another
-// version.
+// The slots that the receiver of a connection writes into the sender's memory, and the immediates
+// that come back with the bytes. A post of the receiver is a row of up to 8 slots in the sender's
+// ring, one for each buffer; the sender answers each with its bytes in up to 8 pieces, each with an
+// immediate. Integers are in the machine's byte order: both ends are x86, and the exchange
+// (exchange.h) refuses another version.
 //
-// A slot is a line of the cache: no write of it is torn. Its sequence number stands last and is
-// looked at first.
+// A slot is one cache line, so that its write is not torn. Its sequence number is last, and read
+// first.
 #pragma once
 
 #include <array>
@@ -25,13 +25,13 @@ struct alignas(64) Slot {
   RailKeys rkeys{};
   std::uint32_t size_bytes = 0;
   std::int32_t tag = 0;
-  std::uint32_t buffers = 0;  // Of the post; the same in all its slots.
+  std::uint32_t buffers = 0;  // Buffers of the post; the same in all its slots.
   std::uint32_t flags = 0;
   std::uint32_t reserved = 0;
   std::uint32_t sequence = 0;  // The post's: 1 and on.
 
-  static constexpr std::uint32_t kHost = 1;    // CPUs reach it, and so does TCP.
-  static constexpr std::uint32_t kPolled = 2;  // Somebody looks at it while bytes come.
+  static constexpr std::uint32_t kHost = 1;    // CPUs can access the buffer, and so can TCP.
+  static constexpr std::uint32_t kPolled = 2;  // The buffer is polled while bytes arrive.
 };
 static_assert(sizeof(Slot) == 64 && offsetof(Slot, sequence) == 60);
 
@@ -42,16 +42,16 @@ inline constexpr std::uint32_t kGroup = static_cast<std::uint32_t>(kMaxReceives)
 inline constexpr std::uint32_t kSlots = kPosts * kGroup;
 using Ring = std::array<Slot, kSlots>;
 
-// Where the row of a post begins.
+// The first slot of a post's row.
 constexpr std::uint32_t row_of(std::uint32_t sequence) { return (sequence - 1) % kPosts * kGroup; }
 
-// Which piece of the message for which slot it is. How many bytes it has, the receiver's device
-// tells with its completion; where they lie, nobody needs to know.
+// Names the slot, and the piece of its message. The receiver's device reports the number of bytes
+// with the completion.
 struct Immediate {
   std::uint32_t slot = 0;
   std::uint32_t sequence = 0;  // The slot's; its last 16 bits.
   std::uint32_t piece = 0;
-  std::uint32_t pieces = 1;  // Of the message.
+  std::uint32_t pieces = 1;  // Pieces of the message.
 };
 static_assert(kSlots == 256 && kMaxQueuePairs == 8);
 
@@ -68,7 +68,7 @@ inline std::uint32_t load_sequence(const Slot& slot) {
   return __atomic_load_n(&slot.sequence, __ATOMIC_ACQUIRE);
 }
 
-// Where in the peer's memory something of that kind lies.
+// A place in the peer's memory.
 struct RemoteMemory {
   std::uint64_t address = 0;
   RailKeys rkeys{};
