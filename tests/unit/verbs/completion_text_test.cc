@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(Each, FailedFlush,
                          [](const auto& row) { return std::string(describe(row.param).name); });
 
 // Not in the midst of NCCL's traffic.
-TEST_F(FlushTest, WhatAFlushNeedsIsMadeWhenGpuMemoryIsRegistered) {
+TEST_F(FlushTest, GpuMemory_RegistrationPreparesFlushes) {
   Pair both = pair();
   EXPECT_EQ(host_.devices.live("qp"), 2);
   const GpuMemory gpu(kSize);

@@ -16,9 +16,9 @@ std::shared_ptr<RailSet> alone(Device device) {
   return std::make_shared<RailSet>("alone", Rails{std::make_shared<Rail>(std::move(device))});
 }
 
-// By its own ring a receiver knows what it has posted, and where bytes belong that come over TCP:
-// who could write there would have the process's memory.
-TEST(Connection, NobodyWritesIntoAReceiversRing) {
+// A receiver's own ring holds its posts, and the destination of bytes that arrive over TCP: a peer
+// that could write there could write to any memory of the process.
+TEST(Connection, ReceiversRing_IsNotWritableByThePeer) {
   FakeHost host;
   std::vector<Device> devices = host.list();
   Connection sender(alone(std::move(devices[0])), Direction::kSend, {});

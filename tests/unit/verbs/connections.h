@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Connections over devices in memory, joined over loopback by the real control threads; what was
-// made is given back at the end, and by the rules.
+// Connections over devices in memory, joined over loopback by the real control threads. At the end
+// all objects must have been destroyed, and in the right order.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What devices and their ports tell while connections go over them, and what the library refuses.
+// Events of devices and ports that connections use, and calls that the library refuses.
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ class DeviceEvents : public Connections {
     };
     while (!is_said()) std::this_thread::yield();
   }
-  // Of the receiving end, with a receive under way.
+  // The error of the receiving end, with a receive in flight.
   Error end_of(Pair& pair) {
     Bytes to(100);
     MemoryKey* const key = register_host(*pair.receiver, to);

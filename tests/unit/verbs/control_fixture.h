@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The control thread, and connections whose ends a test looks at and holds.
+// The control thread, and connections with ends that a test inspects and holds.
 #pragma once
 
 #include <algorithm>

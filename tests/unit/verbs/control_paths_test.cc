@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Merged devices whose NICs have addresses of their own: what their ends tell each other of rails
-// goes on though the link that carried it has failed. Sockets of this process stand for links: a
-// path is cut as a link's failure cuts it, or by the end of its process.
+// Merged devices with NICs that have addresses of their own: notes about rails still arrive after
+// the link of one path has failed. Sockets of this process stand for links: a path is cut as by a
+// link failure, or by the end of its process.
 #include <map>
 #include <string>
 #include <vector>
@@ -92,8 +92,8 @@ TEST_F(PathsTest, WhereTheFirstNicIsDownAnotherIsListenedOn) {
   over(test::connect(*transport_, *transport_, 1), [this] { carry(5); });
 }
 
-// What is told meanwhile is told again.
-TEST_F(PathsTest, WhatIsToldAsAPathEndsIsHeard) {
+// Notes that were lost with a path are sent again.
+TEST_F(PathsTest, NotesSentAsAPathEndsAreHeard) {
   for (int i = 0; i < 3 && !HasFailure(); ++i) {
     carry_until_connected(kFirst);
     carry_until_connected(kSecond);
@@ -119,7 +119,7 @@ TEST_F(PathsTest, TheLastIsThePeersEnd) {
   EXPECT_THAT(log_.warned(), HasSubstr("its process ended without a word"));
 }
 
-// NICs whose queue pairs are agreed upon over one address have one path.
+// NICs that share one address for the exchange have one path.
 class OneAddressTest : public PathsFixture {
  protected:
   OneAddressTest()
@@ -149,7 +149,8 @@ TEST_F(TcpPathTest, TheFirstMayEnd) {
   EXPECT_THAT(log_.warned(), Not(HasSubstr("failed (")));
 }
 
-// Of more than two addresses the last stands by at first, and all while one is missing.
+// With more than two addresses, the last one has a second path at first; all have paths while one
+// is missing.
 class ThreeAddressesTest : public PathsFixture {
  protected:
   static constexpr const char* kThird = "127.0.0.3";
@@ -170,7 +171,7 @@ TEST_F(ThreeAddressesTest, OneStandsByAndAllWhileOneIsMissing) {
   rail_fails_and_is_back("fake0");
 }
 
-// Who has no ticket is turned away, and hurts nobody.
+// A stranger without a ticket is turned away, and disturbs no connection.
 TEST_F(PathsTest, StrangersAreTurnedAway) {
   carry_until_connected(kSecond);
   for (const Ticket& ticket : {Ticket{}, Ticket{std::byte{1}}})

@@ -25,7 +25,7 @@ class ControlTest : public ControlFixture {
   }
 };
 
-// Else whoever reaches the port stops them all, as often as he likes.
+// Otherwise anybody who reaches the port could stall all connections at will.
 TEST_F(ControlTest, StrangersAreTurnedAwayWithoutALookAtAnyConnection) {
   for (int i = 0; i < 3; ++i) connect();
   await_paths();
@@ -38,8 +38,8 @@ TEST_F(ControlTest, StrangersAreTurnedAwayWithoutALookAtAnyConnection) {
   }
 }
 
-// Others than the job's, who say nothing. Their descriptors are none of the control thread's, which
-// looks at what it knows by number, so they are all opened ahead.
+// Connections of strangers, which send nothing. Their descriptors are opened ahead, because the
+// control thread's are identified by number.
 class Strangers {
  public:
   explicit Strangers(std::size_t count) {

@@ -133,7 +133,7 @@ TEST(VerbsDevices, EverySettingIsTheConfigsElseNcclsElseOurs) {
   EXPECT_FALSE(host.list()[1].is_relaxed);
 }
 
-TEST(VerbsDevices, WhatIsToldOfApartIsTheConfigsElseNcclsElseByTheNetwork) {
+TEST(VerbsDevices, NotificationThreshold_IsTheConfigsElseNcclsElseByTheNetwork) {
   FakeHost host;
   const auto above = [&] { return host.list()[0].notified_separately_above; };
   EXPECT_EQ(above(), Device::kNever) << "Ethernet";
@@ -158,7 +158,7 @@ TEST(VerbsDevices, WhatIsToldOfApartIsTheConfigsElseNcclsElseByTheNetwork) {
 }
 
 // Each names the device, and the other device serves.
-TEST(VerbsDevices, WhatIsWrongWithOneIsItsFault) {
+TEST(VerbsDevices, DeviceThatCantBeUsedSaysWhyInItsFault) {
   FakeHost host;
   const auto fault = [&] {
     const std::vector<Device> devices = host.list();
@@ -196,7 +196,7 @@ TEST(VerbsDevices, NcclsSwitchTurnsThemOff) {
   EXPECT_THAT(host.list()[0].fault, HasSubstr("NCCL_IB_DISABLE=1"));
 }
 
-// NCCL's own network takes the first GID there, or a routable one, whatever the variable says.
+// There, NCCL's own network ignores the variable and takes the first GID, or a routable one.
 TEST(VerbsDevices, NcclsGidIndexIsOfRoceAlone) {
   test::FakeDeviceSpec spec = roce_device("fake0", 1);
   spec.ports[0].link_layer = IBV_LINK_LAYER_INFINIBAND;
@@ -238,7 +238,7 @@ TEST(VerbsDevices, OneWithoutReliableConnectionsIsNotTakenForRoce) {
 
 TEST(VerbsDevices, TheSpeedIsTheKernelsWhereTheLibraryDoesNotKnowIt) {
   test::FakeDeviceSpec xdr = roce_device("fake0", 1);
-  xdr.ports[0].speed = 128;  // NDR: what an older library makes of it.
+  xdr.ports[0].speed = 128;  // NDR, as an older library reads it.
   FakeHost host({xdr, roce_device("fake1", 2)}, 1);
   EXPECT_EQ(host.list()[0].speed_mbps, 400'000U);
   host.tree.add_file("sys/class/infiniband/fake0/ports/1/rate", "800 Gb/sec (4X XDR)\n");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// RDMA devices of the kinds that are met, as far as they differ in what a program may ask of them
+// RDMA devices of the kinds found in practice, with the differences that a program can see
 // (rdma-core's providers and the kernel's drivers): whole connections are tried over each.
 #pragma once
 
@@ -77,7 +77,7 @@ inline test::FakeDeviceSpec device_of(Profile profile, const std::string& name, 
       out.tells_of_pairs = true;
       break;
     case Profile::kIrdma:
-      // Of RoCE version 2 alone.
+      // RoCE version 2 alone.
       port.gids = {port.gids[1], port.gids[3]};
       port.gid_types = {"RoCE v2", "RoCE v2"};
       [[fallthrough]];

@@ -149,11 +149,11 @@ TEST_P(EachProfile, MemoryThatNobodyRegisteredIsRefused) {
   EXPECT_THAT(key.error().where, HasSubstr("ulimit -l"));
 }
 
-// Of what the device wrote and the GPU does not see yet.
+// Devices with writes that the GPU does not see before a flush.
 class EachGpuProfile : public EachProfile {};
 INSTANTIATE_TEST_SUITE_P(Of, EachGpuProfile, gpu_profiles(), name_of_row);
 
-TEST_P(EachGpuProfile, WhatArrivedInGpuMemoryIsSeenOnceItIsFlushed) {
+TEST_P(EachGpuProfile, GpuMemory_BytesAreSeenAfterAFlush) {
   constexpr std::size_t kSize = 100'000;
   Pair both = pair();
   const GpuMemory to(kSize);

@@ -53,7 +53,7 @@ TEST(Exchange, RecordsComeInAnyPieces) {
   }
 }
 
-TEST(Exchange, WhatIsNoRecordOrOfAnotherVersionIsRefused) {
+TEST(Exchange, ForeignBytesAndOtherVersionsAreRefused) {
   for (const bool is_version : {false, true}) {
     Hello hello = make_hello({}, {}, facts(1));
     (is_version ? reinterpret_cast<std::uint8_t&>(hello.header.version)

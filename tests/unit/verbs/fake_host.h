@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A host with two RDMA devices that are not there (fake_fabric.h) and what sysfs says of them; and
-// transports over them, whose queue pairs are agreed upon over loopback.
+// A host with two fake RDMA devices (fake_fabric.h) and their entries in sysfs; and transports over
+// them, with their exchange over loopback.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Memory that no CPU reaches by its address, with the descriptor that stands for it: what NCCL
-// hands over of a GPU.
+// Memory that no CPU can reach by its address, with a descriptor that stands for it, as NCCL passes
+// a GPU's.
 #pragma once
 
 #include <algorithm>

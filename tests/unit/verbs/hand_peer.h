@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One end of a connection whose records a test says and hears itself, over plain sockets; its other
-// end is a control thread's. So a peer may be stopped at any point, may give up a path, or say what
-// no peer of this release does.
+// One end of a connection for which a test sends and receives the records itself, over plain
+// sockets; the other end is a control thread's. So a peer can be stopped at any point, give up a
+// path, or send records that no peer of this release sends.
 #pragma once
 
 #include <cstddef>
@@ -56,7 +56,7 @@ class HandPath {
   bool say(const Record& record) const {
     return say(records::bytes_of(record));
   }
-  // The next record, whatever it is; empty: the other end has ended the path.
+  // The next record of any kind; empty: the other end has ended the path.
   std::vector<std::byte> hear() const {
     std::vector<std::byte> out(sizeof(RecordHeader));
     if (!read(out)) return {};
@@ -115,7 +115,7 @@ struct HandSender {
   HandPath first;
 };
 
-// A receiver whose listeners are the test's, to which a control thread's sender joins.
+// A receiver that a control thread's sender joins; its listeners are the test's.
 struct HandReceiver {
   explicit HandReceiver(std::shared_ptr<RailSet> rails)
       : connection(std::move(rails), Direction::kReceive, {}) {}

@@ -86,7 +86,7 @@ TEST_F(HandPeerTest, ASenderThatGivesUpAPathSaysSo) {
   ends_.push_back(sender);
   HandReceiver receiver(to_);
   ASSERT_TRUE(receiver.join(first.fd, second.endpoint));
-  // The rail of TCP dials there, too: what says a path's hello is meant.
+  // The rail of TCP dials there, too: skip connections that do not begin with a path's hello.
   while (true) {
     const HandPath path = HandPath::accept(second.fd);
     if (!path.hear<PathHello>()) continue;

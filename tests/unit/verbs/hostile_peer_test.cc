@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A peer of a merged device that has joined in order and then says what it likes on all its control
-// paths: notes, hellos of paths and of streams, close records, nearly right or not at all. It may
-// end its own connection by that, and nothing else.
+// A peer of a merged device that has joined in order and then sends arbitrary records on all its
+// control paths: notes, hellos of paths and of streams, close records, nearly right or all wrong.
+// It may end its own connection, and nothing else.
 #include <array>
 #include <cstring>
 #include <random>
@@ -61,7 +61,7 @@ class HostilePeerTest : public ControlFixture, public testing::WithParamInterfac
     const auto bytes = std::as_bytes(std::span(&record, 1));
     (void)on.say(below(16) == 0 ? bytes.first(below(sizeof record)) : bytes);
   }
-  // What the other end says is taken, or not.
+  // Reads some of the other end's records, or none.
   void hear_some(const HandPath& on) {
     std::array<std::byte, 4096> said;
     for (std::uint32_t n = below(4); n > 0; --n)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// GPU memory over devices of iWARP: what they wrote is flushed over two queue pairs of the device's
-// own, and where these can't be joined GPUDirect is off.
+// GPU memory over devices of iWARP: their writes are flushed over two queue pairs of the device's
+// own. If these can't be joined, GPUDirect is off.
 #include <array>
 #include <chrono>
 #include <deque>
@@ -36,8 +36,8 @@ class IwarpGpu : public Connections {
     const RecvBuffer buffer{.bytes = memory.bytes(), .tag = 0, .key = key};
     return pair.receiver->post_flush({&buffer, 1});
   }
-  // At start what keeps the two from being joined is told in this time; connections have as long as
-  // in other tests.
+  // At start, a failure to join the two is found within this time; connections have as long as in
+  // other tests.
   void restart_with_trials_of(std::uint32_t ms) {
     transport_.reset();
     const std::uint32_t usual = std::exchange(host_.fabric.tcp.connect_timeout_ms, ms);
@@ -52,7 +52,7 @@ class SeededIwarpGpu : public IwarpGpu, public testing::WithParamInterface<std::
   SeededIwarpGpu() : IwarpGpu(GetParam()) {}
 };
 
-TEST_P(SeededIwarpGpu, WhatArrivedIsSeenOnceItIsFlushed) {
+TEST_P(SeededIwarpGpu, GpuMemory_BytesAreSeenAfterAFlush) {
   EXPECT_TRUE(transport_->devices()[0].dmabuf);
   EXPECT_THAT(transport_->describe_device(0), HasSubstr("GPUDirect RDMA on (DMA-BUF)"));
   Pair both = pair();
@@ -148,7 +148,7 @@ TEST_F(IwarpGpu, AFlushThatHasNothingToGoOverEndsItsConnectionInTime) {
   EXPECT_TRUE(both.receiver->deregister_memory(key));
 }
 
-TEST_F(IwarpGpu, WhoClosesWhileTheTwoAreJoinedLeavesNothing) {
+TEST_F(IwarpGpu, CloseWhileFlushQueuePairsAreJoinedLeavesNothing) {
   Pair both = pair();
   const GpuMemory memory(kSize);
   MemoryKey* const key = register_gpu(*both.receiver, memory.region());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Devices of iWARP: a connection manager joins their queue pairs, they know no immediate, and what
-// is completed has not arrived yet.
+// Devices of iWARP: a connection manager joins their queue pairs, they have no immediates, and a
+// completion does not mean arrival.
 #include <chrono>
 #include <thread>
 
@@ -165,7 +165,7 @@ TEST_F(Iwarp, APeerThatIsNotHeardOfAgainIsGivenUpInTime) {
   EXPECT_THAT(log_.warned(), HasSubstr("may TCP pass to its ports first_port to last_port"));
 }
 
-TEST_F(Iwarp, WhoClosesWhileItIsJoinedLeavesNothing) {
+TEST_F(Iwarp, CloseWhileJoiningLeavesNothing) {
   host_.devices.ignore_requests();
   auto listener = std::move(*transport_->listen(1, {}));
   for (int i = 0; i < 8; ++i) {

@@ -101,7 +101,7 @@ TEST(NcclVariables, SwitchesAreOnForAnyNumberButZeroAsToNccl) {
   EXPECT_EQ(read({{"NCCL_IB_ADAPTIVE_ROUTING", "-2"}}).adaptive_routing, -1);
 }
 
-TEST(NcclVariables, WhatDoesNotHoldHereIsNamedUnlessItChangesNothing) {
+TEST(NcclVariables, VariableWithoutEffectIsNamedUnlessItChangesNothing) {
   const auto unheeded = [](const char* name, const char* value) {
     return read({{name, value}}).unheeded;
   };
@@ -115,7 +115,7 @@ TEST(NcclVariables, WhatDoesNotHoldHereIsNamedUnlessItChangesNothing) {
   EXPECT_THAT(unheeded("NCCL_IB_MERGE_VFS", "many"), testing::SizeIs(1));
 }
 
-// Of src/transport/net_ib and src/misc/ibv* of NCCL 2.30: a new release may bring more.
+// From src/transport/net_ib and src/misc/ibv* of NCCL 2.30: a new release may add some.
 TEST(NcclVariables, AllThatNcclsOwnNetworkReadsAreKnown) {
   const auto known = nccl_variable_names();
   for (const char* const name : {"NCCL_GDR_FLUSH_DISABLE",
@@ -179,7 +179,7 @@ TEST(NcclVariables, EachIsInItsPage) {
     EXPECT_NE(text.find("`" + name + "`"), std::string::npos) << name;
 }
 
-TEST(NcclVariables, WhatIsNoSuchNumberIsNamedAndIgnored) {
+TEST(NcclVariables, InvalidNumberIsNamedAndIgnored) {
   const NcclVariables variables = read({{"NCCL_IB_TIMEOUT", "40"}, {"NCCL_IB_TC", "fast"}});
   EXPECT_EQ(variables.timeout, NcclVariables().timeout);
   EXPECT_EQ(variables.ignored, (std::vector<std::string>{"NCCL_IB_TIMEOUT=40", "NCCL_IB_TC=fast"}));

@@ -47,7 +47,7 @@ TEST_F(NoteLogTest, EachIsNewOnce) {
 }
 
 // Both bring it: the second time it says nothing.
-TEST_F(NoteLogTest, WhatTwoPathsBringCountsOnce) {
+TEST_F(NoteLogTest, NoteOverTwoPathsCountsOnce) {
   for (std::uint32_t n = 1; n < 4; ++n) ours.add(note(n));
   const std::vector<RailNote> said = new_of(ours);
   EXPECT_TRUE(*peers.hear(said[0]));
@@ -70,7 +70,7 @@ TEST_F(NoteLogTest, APathThatBeginsBringsWhatWasNotHeard) {
   EXPECT_THAT(repeated(ours, 0), ElementsAre(2, 3, 4)) << "and the first is not kept";
 }
 
-TEST_F(NoteLogTest, WhatThePeerHasHeardIsNotKept) {
+TEST_F(NoteLogTest, NotesThatThePeerHasHeardAreNotKept) {
   for (std::uint32_t n = 1; n < 4; ++n) ours.add(note(n));
   for (const RailNote& one : new_of(ours)) EXPECT_TRUE(*peers.hear(one));
   EXPECT_THAT(repeated(ours, 0), ElementsAre(1, 2, 3));
@@ -81,7 +81,7 @@ TEST_F(NoteLogTest, WhatThePeerHasHeardIsNotKept) {
   EXPECT_THAT(repeated(ours, 0), IsEmpty());
 }
 
-TEST_F(NoteLogTest, WhatCantBeIsRefused) {
+TEST_F(NoteLogTest, ContradictoryNotesAreRefused) {
   ours.add(note(1));
   const RailNote first = new_of(ours)[0];
   RailNote ahead = first;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The sockets of this process at one of its addresses: what stands for a link that fails is that
-// they are shut down.
+// The sockets of this process at one of its addresses. A test shuts them down in place of a link
+// failure.
 #pragma once
 
 #include <algorithm>
@@ -61,7 +61,7 @@ inline bool have_heard(const std::vector<int>& all) {
   });
 }
 
-// Who says `hello` to the listener there, and is none of a connection's ends, is turned away.
+// Whether a stranger that sends `hello` to the listener there is turned away.
 template <class Hello>
 bool is_turned_away(const IpAddress& address, const Hello& hello) {
   constexpr timeval kPatience{.tv_sec = 10, .tv_usec = 0};

@@ -30,7 +30,7 @@ TEST(PortAddress, IsTheConfigsOwnAddressWhereThePortHasSeveral) {
   EXPECT_EQ(to_string(host.list()[0].address.gid.gid), "127.0.0.1");
 }
 
-// The container sees its index, and can't read what kind it is.
+// The container sees its index, but can't read its type.
 TEST(PortAddress, AGidOfAnotherNetworkNamespaceIsRefused) {
   FakeHost host;
   host.tree.add_file(std::string(kTypes) + "2", "");

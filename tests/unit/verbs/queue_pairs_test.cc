@@ -73,7 +73,7 @@ TEST(QueuePairs, AreToldWhatHoldsWhereNobodySaysAnything) {
       << "a peer writes, and may not read";
 }
 
-// Of a list of receives the device takes those before the one that it refuses: they come back.
+// When the device refuses one of a list of receives, it has taken those before it: they come back.
 TEST(QueuePairs, ReceivesThatWerePostedBeforeTheOneRefusedAreAwaited) {
   FakeHost host;
   const std::vector<Device> devices = host.list();

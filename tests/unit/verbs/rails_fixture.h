@@ -55,7 +55,7 @@ class RailsFixture : public testing::Test {
     return *comm.register_memory({.address = bytes.data(), .size_bytes = bytes.size()});
   }
 
-  // Posts up to kInFlight messages ahead, each with bytes of its own; checks whatever is done.
+  // Posts up to kInFlight messages ahead, each with bytes of its own; checks those that are done.
   void turn() {
     if (receives_.size() < kInFlight) {
       const auto to = place(to_, posted_);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Merged devices whose rails fail in the midst of messages, and come back: whole connections over
-// devices in memory, joined over loopback by the real control threads.
+// Merged devices with rails that fail in the middle of messages, and come back: whole connections
+// over devices in memory, joined over loopback by the real control threads.
 #include "tests/unit/verbs/device_profiles.h"
 #include "tests/unit/verbs/rails_fixture.h"
 
@@ -44,7 +44,7 @@ TEST_P(RailsTest, APortOfTheReceiversMay) {
   carry(50);
 }
 
-TEST_P(RailsTest, WhatEachRailCarriedIsToldAtTheEnd) {
+TEST_P(RailsTest, BytesOfEachRailAreLoggedAtTheEnd) {
   carry(20);
   ASSERT_TRUE(pair_.sender->deregister_memory(from_key_));
   ASSERT_TRUE(pair_.receiver->deregister_memory(to_key_));
@@ -204,7 +204,7 @@ TEST_P(RailsTest, AQueuePairThatTakesNoWorkTakesItsRailAlone) {
   carry(5);
 }
 
-TEST_P(RailsTest, WhatIsNoRailsFaultEndsTheConnection) {
+TEST_P(RailsTest, FailureOfNoRailEndsTheConnection) {
   carry(5);
   host_.devices.fail_next_message(IBV_WC_REM_ACCESS_ERR);
   bool has_failed = false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Both ends of a connection whose rails fail and come back, told by hand what they tell each other,
-// and at what time.
+// Both ends of a connection with rails that fail and come back. The test passes their notes and
+// tells the time.
 #include <array>
 #include <sys/socket.h>
 #include <utility>
@@ -68,14 +68,14 @@ class RecoveryTest : public testing::Test {
     from.recovery().notes().take_new([&](const RailNote& note) { out.push_back(note); });
     return out;
   }
-  // A receiver's rail drains, whoever polls.
+  // Lets time pass at both ends.
   Status pass(Duration time) {
     now_ += time;
     ZTCP_CHECK(sender_->recovery().advance(now_));
     ZTCP_CHECK(receiver_->recovery().advance(now_));
     return exchange();
   }
-  // Takes in who dials the receiver's rail of TCP, once he has said his ticket.
+  // Accepts the stream of the receiver's rail of TCP once it has sent its ticket.
   void take_in() {
     if (!stream_) {
       auto accepted = sockets::accept(rails_[5]->listening->fd, {});
@@ -156,7 +156,7 @@ TEST_F(RecoveryTest, AStreamThatNobodyWelcomesIsGivenUp) {
   EXPECT_EQ(health_of(*receiver_, 1), RailState::Health::kDown);
 }
 
-TEST_F(RecoveryTest, WhatIsSaidOfARailIsSaidOfEachPeerOnce) {
+TEST_F(RecoveryTest, RailFailureIsLoggedOncePerPeer) {
   const Endpoint first{Ipv4Address{1}, 1};
   const Endpoint second{Ipv4Address{2}, 1};
   join({0, 4}, {2, 5}, first);
@@ -174,8 +174,7 @@ TEST_F(RecoveryTest, WhatIsSaidOfARailIsSaidOfEachPeerOnce) {
   EXPECT_TRUE(rails_[4]->lost_to.remove(first.address)) << "its own matter";
 }
 
-// Nothing says what the device has still to write: the sender ends first, and what was in the
-// network passes.
+// The device may still write: the sender fences first, and the packets in the network pass.
 TEST_F(RecoveryTest, AReceiverWhoseDeviceIsDeadFencesAfterTheSender) {
   join({0, 1}, {2, 3});
   host_.devices.kill("fake3");
@@ -299,7 +298,7 @@ TEST_F(RecoveryTest, ARailOfTcpThatNeverCameIsNotWaitedForLater) {
   EXPECT_FALSE(sender_->recovery().lose(0, "its port is down"));
 }
 
-// Of kinds that are not in the same places at both ends, and with one of RDMA more at one.
+// The kinds are in different positions at both ends, and one end has one rail of RDMA more.
 TEST_F(RecoveryTest, RailsAreJoinedByKindAndNumber) {
   join({4, 0, 1}, {2, 5});
   ASSERT_EQ(sender_->rail_states().size(), 2U);

@@ -60,7 +60,7 @@ TEST_F(RegistrationsTest, TheSamePagesAreRegisteredOnce) {
   EXPECT_EQ(registered(), 0);
 }
 
-// Whatever is mapped at the address by then, it is another memory.
+// The memory that is mapped at the address by then is another one.
 TEST_F(RegistrationsTest, AKeyThatWasGivenBackNeverComesBack) {
   const auto* const first = add(0, kPage);
   const std::uint32_t stale = first->rkeys[0];
@@ -68,7 +68,7 @@ TEST_F(RegistrationsTest, AKeyThatWasGivenBackNeverComesBack) {
   EXPECT_NE(add(0, kPage)->rkeys[0], stale);
 }
 
-// A rail alone and merged share what is registered; a handle has the keys of all its rails.
+// A rail shares its registrations alone and merged; a handle has the keys of all its rails.
 TEST_F(RegistrationsTest, WithSeveralRailsItIsRegisteredOnAllOrNone) {
   const auto* const alone = add(0, kPage);
   const auto key = on_both_->add({.address = memory_.data(), .size_bytes = kPage});
@@ -93,7 +93,7 @@ TEST_F(RegistrationsTest, WithSeveralRailsItIsRegisteredOnAllOrNone) {
   EXPECT_EQ(registered(), 0);
 }
 
-TEST_F(RegistrationsTest, WhatIsNoKeyIsRefused) {
+TEST_F(RegistrationsTest, UnknownKeyIsRefused) {
   const auto* const key = add(0, 10);
   remove(key);
   EXPECT_FALSE(registrations_->remove(const_cast<RegisteredMemory*>(key)));
@@ -128,8 +128,8 @@ TEST_F(RegistrationsTest, GpuMemoryIsRefusedWhereTheDeviceReachesNone) {
   EXPECT_EQ(outcome.error().code, Errc::kInvalidArgument);
 }
 
-// Only for a flush anybody reads, and what is flushed is GPU memory.
-TEST_F(RegistrationsTest, NobodyMayReadHostMemory) {
+// Only flushes read, and only GPU memory is flushed.
+TEST_F(RegistrationsTest, HostMemory_IsNotReadableByPeers) {
   static unsigned told;
   static ibv_mr* (*real)(ibv_pd*, void*, std::size_t, std::uint64_t, unsigned);
   Api api = *host_.devices.api();

@@ -80,8 +80,8 @@ class SilenceTest : public OwnNetwork, public Connections {
         continue;
       sockaddr nobody{};
       nobody.sa_family = AF_UNSPEC;
-      // Past ThreadSanitizer, which takes it for a use of the product's descriptor: it stands for
-      // what the network does.
+      // A plain system call, which ThreadSanitizer does not see as a use of the product's
+      // descriptor: it stands for the network.
       EXPECT_EQ(syscall(SYS_connect, fd, &nobody, sizeof nobody), 0);
     }
   }

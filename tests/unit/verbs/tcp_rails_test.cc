@@ -81,7 +81,7 @@ TEST_F(TcpRailsTest, ARailOfRdmaMayFailAtOnce) {
   EXPECT_THAT(log_.warned(), HasSubstr("from: the rail over fake0 port 1 has failed"));
 }
 
-// Whoever connects there and is none of a connection's ends is turned away.
+// A stranger that connects there is turned away.
 TEST_F(TcpRailsTest, StrangersHaveNoTicket) {
   carry_by_tcp(kSize);
   for (const Ticket& ticket : {Ticket{}, Ticket{std::byte{1}}})
@@ -158,7 +158,7 @@ TEST_F(TcpOnlyTest, BothCarryAShareAndEachGoesOnAlone) {
   EXPECT_THAT(log_.warned(), Not(HasSubstr("failed (")));
 }
 
-// Of two NICs of RDMA the one that is left meets its own at the peer.
+// When one of two RDMA NICs is missing, the other one is joined to its counterpart.
 class OneOfTwoTest : public TcpRailsTest {
  protected:
   OneOfTwoTest()
@@ -197,7 +197,7 @@ TEST_F(GpuOfOneOfTwoTest, AFlushReadsByTheKeyOfItsRail) {
   EXPECT_TRUE(pair_.receiver->deregister_memory(*key));
 }
 
-// Whoever knows that his GPU needs none says so, as to NCCL's own transport.
+// A user with a GPU that needs no flushes can say so, as to NCCL's own transport.
 TEST(TcpRails, AFlushThatIsDisabledReadsNothing) {
   const test::LogCapture log;
   FakeHost host;

@@ -24,8 +24,8 @@ class VerbsTransportTest : public Connections {
   VerbsTransportTest() : Connections({roce_device("fake0", 1), roce_device("fake1", 2)}) {}
 };
 
-// Of whole connections, as tests/sim/verbs_work_test.cc has it of sessions alone: no more than what
-// NCCL's own net_ib takes.
+// Counts whole connections, as tests/sim/verbs_work_test.cc does for sessions alone: no more than
+// NCCL's own net_ib needs.
 TEST_F(VerbsTransportTest, AMessageIsOneWorkOneDoorbellAndOneCompletionOnEitherSide) {
   Pair both = pair();
   for (const auto& [size, messages] : {std::pair<std::size_t, int>{8, 512}, {1U << 20U, 64}}) {
@@ -127,7 +127,7 @@ TEST_F(VerbsTransportTest, AMergedDeviceCarriesOverAllOfItsRails) {
   EXPECT_EQ(host_.devices.live("qp"), 6) << "the sender's second is given back";
 }
 
-TEST_F(VerbsTransportTest, WhatTheConfigMergesIsShownAsOne) {
+TEST_F(VerbsTransportTest, MergedNicsAreShownAsOneDevice) {
   host_.fabric.nics[0].merge = host_.fabric.nics[1].merge = "ib0";
   host_.variables.queue_pairs = 8;
   const auto other = host_.start();
@@ -155,7 +155,7 @@ TEST_F(VerbsTransportTest, QueuePairsTakeLargeMessagesInTurnUnlessTheyAreToBeSpl
   EXPECT_EQ(works_for(), 32);
 }
 
-// What NICs of one vendor agree upon beyond the standard: each does what both can.
+// Options of one vendor beyond the standard: each end uses those that both support.
 class Ece : public Connections {
  protected:
   static test::FakeDeviceSpec device(const char* name, unsigned host, std::uint32_t vendor,

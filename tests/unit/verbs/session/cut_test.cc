@@ -26,7 +26,7 @@ TEST(CutTest, FasterRailsGetMore) {
   EXPECT_EQ(cut(1 << 20, shares), (Cut{1 << 18, 0, 3 << 18}));
 }
 
-TEST(CutTest, WhoHasEnoughToDoIsSpared) {
+TEST(CutTest, QueuePairWithALongBacklogGetsNothing) {
   const std::vector<Share> shares{{.backlog_bytes = 1 << 20, .weight = 1}, {.weight = 1}};
   EXPECT_EQ(cut(1 << 19, shares), (Cut{0, 1 << 19}));
   EXPECT_EQ(cut(2 << 20, shares), (Cut{1 << 19, 3 << 19}));
@@ -49,7 +49,7 @@ TEST(CutTest, SmallMessagesGoWhereTheyAreThroughFirst) {
   EXPECT_EQ(choose(8, shares, 1), 1U);
 }
 
-TEST(CutTest, WhateverThereIsTheBytesAreCutOnceAndInLines) {
+TEST(CutTest, EveryByteIsCutOnceAndAtLineBounds) {
   std::mt19937_64 random(1);
   for (int n = 0; n < 20'000; ++n) {
     std::vector<Share> shares(1 + random() % kMaxQueuePairs);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Where sessions let a peer's bytes land that come over a rail of TCP: in what they wait for, and
-// nowhere else, whatever the peer says.
+// Sessions let a peer's bytes over a rail of TCP land only where they are expected, for any record
+// of the peer.
 #include <array>
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What one end of a rail of TCP takes from a peer that says what it may not, and what it costs.
+// One end of a rail of TCP against a peer that breaks the protocol, and the cost of its polls.
 #include "transport/verbs/session/piece_stream.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 using Kind = StreamRecord::Kind;
 using Bytes = std::vector<std::byte>;
 
-// A peer that is a test: what it has said, and what it was told.
+// A peer that is played by the test, with the bytes that it sent and received.
 class Peer final : public Pipe, public Landings {
  public:
   Result<std::size_t> send(std::span<const std::span<const std::byte>> parts) override {
@@ -140,7 +140,8 @@ TEST_F(PieceStreamTest, APieceLandsWholeOrByPortions) {
   }
 }
 
-// It is asked for anew by each portion: what it was posted for may have come another way meanwhile.
+// Each portion asks for its destination again: the message may have arrived over another rail
+// meanwhile.
 TEST_F(PieceStreamTest, ABufferThatIsDoneGetsNoMoreOfAPiece) {
   for (const bool is_polled : {false, true}) {
     Peer peer;
@@ -166,7 +167,7 @@ TEST_F(PieceStreamTest, APieceIsToldOfOnceItsAnswerHasLeft) {
   EXPECT_EQ(peer_.heard.size(), sizeof(StreamRecord));
 }
 
-TEST_F(PieceStreamTest, WhatLandedIsNotLostWithTheStream) {
+TEST_F(PieceStreamTest, LandedPieceIsNotLostWithTheStream) {
   peer_.room = 0;
   peer_.say_piece(8);
   EXPECT_EQ(*look(), 0U);
@@ -186,7 +187,7 @@ TEST_F(PieceStreamTest, ASilentPeerIsAskedSeldom) {
   EXPECT_LE(peer_.sends, 11) << "nor is one that takes nothing";
 }
 
-TEST_F(PieceStreamTest, WhatAPeerMayNotSayEndsTheConnection) {
+TEST_F(PieceStreamTest, ForbiddenRecordEndsTheConnection) {
   const auto refuse = [](const StreamRecord& record, std::size_t bytes = 0) {
     Peer peer;
     PieceStream stream(peer, peer);
@@ -217,7 +218,7 @@ TEST_F(PieceStreamTest, AnAnswerToWhatHasNotLeftIsNone) {
   EXPECT_EQ(refusal(), Errc::kProtocol);
 }
 
-TEST_F(PieceStreamTest, WhatCameBeforeTheEndCounts) {
+TEST_F(PieceStreamTest, RecordsBeforeTheEndCount) {
   post(100, 1);
   peer_.say({.kind = Kind::kDone, .landed = 1});
   peer_.is_gone = true;

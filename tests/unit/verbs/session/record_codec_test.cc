@@ -28,7 +28,7 @@ struct Long {
   Header<Protocol> header;
   std::array<char, 32> text{};
 };
-// Of the same size as a Long.
+// As long as a Long.
 struct Other {
   static constexpr Protocol::Kind kKind = Protocol::Kind::kOther;
   Header<Protocol> header;
