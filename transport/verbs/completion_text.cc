@@ -6,7 +6,7 @@ namespace ztcp::verbs {
 
 CompletionText describe(ibv_wc_status status) {
   constexpr const char* kOurFault = "this is a fault of ztcp's: report it with this line";
-  constexpr const char* kDriver = "look at dmesg for what the driver says of the device";
+  constexpr const char* kDriver = "look at dmesg for messages of the device's driver";
   constexpr const char* kUnmapped =
       "the memory was deregistered or unmapped while it was in use: a collective was aborted, or "
       "the application freed its buffers";
@@ -24,7 +24,7 @@ CompletionText describe(ibv_wc_status status) {
               Errc::kSystem};
     case IBV_WC_WR_FLUSH_ERR:
       return {"IBV_WC_WR_FLUSH_ERR", "the queue pair had failed before",
-              "look for what this host or the peer said before", Errc::kPeerClosed};
+              "look for earlier messages of this host or the peer", Errc::kPeerClosed};
     case IBV_WC_LOC_ACCESS_ERR:
       return {"IBV_WC_LOC_ACCESS_ERR", "the NIC may not write to the memory received into",
               kUnmapped, Errc::kSystem};

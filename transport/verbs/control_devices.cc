@@ -107,7 +107,7 @@ void ControlThread::on_port(Rail& rail, const ibv_async_event& event, const char
       });
   if (is_down)
     log::warn(
-        "{}: port {} of {} is down ({}): what is under way fails once the NIC has given up; plug "
+        "{}: port {} of {} is down ({}): work in flight fails once the NIC has given up; plug "
         "the cable in, or look at the switch",
         device.name, device.port, device.opened->name, words);
   else

@@ -71,8 +71,7 @@ void say_ended(const ControlConnection& control, const ControlConnection& path,
   if (!path.over->untold_over.add(control.remote.address)) return;
   const auto others = control.paths.size() + (control.fd ? 1 : 0);
   log::warn(
-      "{}: no path over {} to {} for what the ends tell each other of rails: {}; {} other{}; is "
-      "that link up, "
+      "{}: no path over {} to {} for notes about rails: {}; {} other{}; is that link up, "
       "and may TCP pass to its ports first_port to last_port there?",
       control.connection->rails().name, path.over->device.place(), to_string(control.remote),
       words_of(error), others, others == 1 ? " serves" : "s serve");

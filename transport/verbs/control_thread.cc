@@ -245,10 +245,9 @@ Result<Endpoint> ControlThread::listen(const RailSet& rails) {
         !opened && !std::exchange(rail->is_said_to_be_deaf, true))
       log::warn(
           "{}: no connection has a {} over {}: can't listen on {} ({}): {}: {}{}", rails.name,
-          rail->device.is_tcp ? "rail" : "path for what its ends tell each other",
-          rail->device.place(), to_string(rail->device.exchange.address),
-          rail->device.exchange.interface, opened.error().where,
-          std::strerror(opened.error().sys_errno),
+          rail->device.is_tcp ? "rail" : "path for notes about rails", rail->device.place(),
+          to_string(rail->device.exchange.address), rail->device.exchange.interface,
+          opened.error().where, std::strerror(opened.error().sys_errno),
           sockets::listen_advice(opened.error(), rail->device.exchange, settings_.config_path));
   }
   const Status opened = open_listener(rails.first());

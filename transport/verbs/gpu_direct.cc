@@ -108,7 +108,7 @@ void probe_gpu_direct(Device& device, const std::string& sys_root, Duration join
   const std::string flush_fault = fault_of_flush(device, joined_within);
   if (flush_fault.empty()) return;
   device.has_dmabuf = device.has_peer_memory = false;
-  device.gpu_direct = "off: it can't flush what it wrote into GPU memory: " + flush_fault;
+  device.gpu_direct = "off: it can't flush its writes into GPU memory: " + flush_fault;
 }
 
 }  // namespace ztcp::verbs

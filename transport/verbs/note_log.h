@@ -45,8 +45,7 @@ class NoteLog {
   Result<bool> hear(const RailNote& told) {
     ZTCP_CHECK(forget(told.heard));
     // Each note of the peer's may cause one that is kept.
-    if (notes_.size() > kMostKept)
-      return fail(Errc::kProtocol, "a peer that hears none of what it is told");
+    if (notes_.size() > kMostKept) return fail(Errc::kProtocol, "a peer that acknowledges no note");
     if (told.number <= heard_) return false;
     if (told.number != heard_ + 1) return fail(Errc::kProtocol, "a note ahead of others");
     ++heard_;

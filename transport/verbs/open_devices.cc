@@ -89,7 +89,7 @@ const char* state_text(ibv_port_state state) {
 std::string read_iwarp(Device& device) {
   const auto manager = device.opened->api->connection_manager();
   if (!manager)
-    return fmt::format("{} is an iWARP device, whose queue pairs librdmacm joins: {}", device.hca,
+    return fmt::format("{} is an iWARP device, and librdmacm joins its queue pairs: {}", device.hca,
                        manager.error());
   device.opened->manager = *manager;
   device.address.gid.gid = gid_of(device.exchange.address);

@@ -108,7 +108,7 @@ Made<void> QueuePairs::create_notifications() {
   assert(settings_.receive_depth <= NotificationPage{}.slots.size());
   parts_.notifications = std::make_unique<NotificationPage[]>(settings_.count);
   auto made = own_region(parts_.notifications.get(), settings_.count * sizeof(NotificationPage),
-                         IBV_ACCESS_LOCAL_WRITE, "ibv_reg_mr of what tells of pieces");
+                         IBV_ACCESS_LOCAL_WRITE, "ibv_reg_mr of notifications");
   if (!made) return tl::unexpected(std::move(made.error()));
   parts_.notifications_region = std::move(*made);
   return {};
@@ -121,7 +121,7 @@ Made<void> QueuePairs::create_read() {
   auto made = own_region(
       parts_.read.get(), sizeof(ReadPage),
       device_.is_iwarp ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_LOCAL_WRITE,
-      "ibv_reg_mr of what a flush reads into");
+      "ibv_reg_mr of the landing page of flushes");
   if (!made) return tl::unexpected(std::move(made.error()));
   parts_.read_region = std::move(*made);
   return {};

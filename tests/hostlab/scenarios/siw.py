@@ -62,7 +62,7 @@ def run(lab):
     all_reduce(machines, size="--min 8 --max 64K --factor 64", pmd="GPUDirect RDMA on (nvidia_peermem)", port=29710)
     lab.say("and are not")
     on_all(machines, "modprobe sch_netem && tc qdisc add dev lo root netem loss 100%")
-    all_reduce(machines, size="--min 8 --max 64K --factor 64", pmd="GPUDirect RDMA off: it can't flush what it wrote into GPU memory: "
+    all_reduce(machines, size="--min 8 --max 64K --factor 64", pmd="GPUDirect RDMA off: it can't flush its writes into GPU memory: "
                "its queue pairs can't be joined to one another", port=29720)
     on_all(machines, "tc qdisc delete dev lo root")
     lab.say("undo")

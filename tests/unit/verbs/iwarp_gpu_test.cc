@@ -166,7 +166,7 @@ TEST_F(IwarpGpu, WhereTheTwoCantBeJoinedGpuDirectIsOffAndHostMemoryIsCarried) {
   EXPECT_FALSE(transport_->devices()[0].dmabuf);
   EXPECT_FALSE(transport_->devices()[0].cuda_pointers);
   EXPECT_THAT(transport_->describe_device(0),
-              HasSubstr("GPUDirect RDMA off: it can't flush what it wrote into GPU memory: its "
+              HasSubstr("GPUDirect RDMA off: it can't flush its writes into GPU memory: its "
                         "queue pairs can't be joined to one another: nothing was heard of it"));
   Pair both = pair();
   exchange(both, kSize, 1);
@@ -185,7 +185,7 @@ TEST_F(IwarpGpu, WhereTheLibraryRefusesTheTwoGpuDirectIsOffByName) {
   transport_.reset();
   host_.devices.refuse("ibv_create_qp", ENOMEM);
   EXPECT_THAT(host_.list()[0].gpu_direct,
-              HasSubstr("off: it can't flush what it wrote into GPU memory: ibv_create_qp: Cannot "
+              HasSubstr("off: it can't flush its writes into GPU memory: ibv_create_qp: Cannot "
                         "allocate memory"));
   host_.devices.refuse("ibv_create_qp", 0);
 }
