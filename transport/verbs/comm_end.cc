@@ -203,7 +203,7 @@ void CommEnd::close() {
   bool was_idle = true;
   Carried carried;
   if (connection_->phase() == Connection::Phase::kReady) {
-    const Turn turn(*this);
+    const Scope scope(*this);
     carried = connection_->carried();
     was_idle = connection_->traffic().is_idle();
     if (!was_idle && !error_) connection_->traffic().abort();

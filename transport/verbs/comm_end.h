@@ -31,18 +31,18 @@ class CommEnd {
   Duration connect_timeout() const { return control_thread_->connect_timeout(); }
   // Holds the connection's lock for one call of NCCL's. Its destructor first releases the lock and
   // then sends the pending messages to the peer, which takes no memory.
-  class Turn {
+  class Scope {
    public:
-    explicit Turn(CommEnd& end) : end_(end), lock_(end.connection_->lock()) {}
-    ~Turn() {
+    explicit Scope(CommEnd& end) : end_(end), lock_(end.connection_->lock()) {}
+    ~Scope() {
       if (!end_.is_untold_ && !end_.connection_->needs_attention()) [[likely]]
         return;
       end_.lose_broken();
       if (lock_) lock_.unlock();
       end_.tell();
     }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
 
    private:
     CommEnd& end_;

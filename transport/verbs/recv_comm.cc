@@ -45,8 +45,8 @@ Status QueuePairRecv::prepare_flushes() {
   const std::lock_guard making(flushers_mutex_);
   if (has_prepared_flushes_ || end_.connection().rails().first().device.is_flush_disabled)
     return {};
-  std::optional<CommEnd::Turn> turn;
-  if (flushers_.size() > 1) turn.emplace(end_);
+  std::optional<CommEnd::Scope> scope;
+  if (flushers_.size() > 1) scope.emplace(end_);
   for (std::size_t i = 0; i < flushers_.size(); ++i)
     if (may_flush(end_.connection().rail_states()[i]) && !flushers_[i]) ZTCP_CHECK(make_flusher(i));
   has_prepared_flushes_ = true;
@@ -75,7 +75,7 @@ Status QueuePairRecv::make_flusher(std::size_t rail) {
 }
 
 Result<Request*> QueuePairRecv::post_recv(std::span<const RecvBuffer> buffers) {
-  const CommEnd::Turn turn(end_);
+  const CommEnd::Scope scope(end_);
   if (end_.error()) [[unlikely]]
     return tl::unexpected(*end_.error());
   if (buffers.empty() || buffers.size() > kMaxReceives)
@@ -110,7 +110,7 @@ Status QueuePairRecv::progress() {
 }
 
 Result<bool> QueuePairRecv::test(Received& received, std::span<std::size_t> sizes_bytes) {
-  const CommEnd::Turn turn(end_);
+  const CommEnd::Scope scope(end_);
   if (!session().is_done(received.number)) {
     if (end_.error()) [[unlikely]]
       return tl::unexpected(*end_.error());
@@ -128,7 +128,7 @@ Result<bool> QueuePairRecv::test(Received& received, std::span<std::size_t> size
 // device wrote before. The writes of a failed rail were pushed when its queue pairs were destroyed:
 // the device confirms that behind them.
 Result<Request*> QueuePairRecv::post_flush(std::span<const RecvBuffer> buffers) {
-  const CommEnd::Turn turn(end_);
+  const CommEnd::Scope scope(end_);
   if (end_.error()) [[unlikely]]
     return tl::unexpected(*end_.error());
   const auto last = std::find_if(buffers.rbegin(), buffers.rend(), [](const RecvBuffer& buffer) {
@@ -158,7 +158,7 @@ Result<Request*> QueuePairRecv::post_flush(std::span<const RecvBuffer> buffers) 
 }
 
 Result<bool> QueuePairRecv::test(Flushed& flushed) {
-  const CommEnd::Turn turn(end_);
+  const CommEnd::Scope scope(end_);
   if (end_.error()) [[unlikely]]
     return tl::unexpected(*end_.error());
   bool all = true;

@@ -27,7 +27,7 @@ Result<bool> QueuePairSend::is_ready() {
 
 Result<Request*> QueuePairSend::post_send(std::span<const std::byte> bytes, int tag,
                                           MemoryKey* key) {
-  const CommEnd::Turn turn(end_);
+  const CommEnd::Scope scope(end_);
   if (end_.error()) [[unlikely]]
     return tl::unexpected(*end_.error());
   if (!is_ready_) return fail(Errc::kInvalidArgument, "a send before the connection is ready");
@@ -67,7 +67,7 @@ Status QueuePairSend::progress(bool waits_for_peer) {
 }
 
 Result<bool> QueuePairSend::test(Sent& sent, std::span<std::size_t> sizes_bytes) {
-  const CommEnd::Turn turn(end_);
+  const CommEnd::Scope scope(end_);
   if (!session().is_done(sent.number)) {
     if (end_.error()) [[unlikely]]
       return tl::unexpected(*end_.error());
