@@ -77,7 +77,7 @@ std::vector<Shortage> missing_pages(const std::vector<NodeNeed>& needs, std::uin
     if (found == offered.end()) {
       missing.push_back(
           {need.node, pages, 0,
-           fmt::format("needs {} x {} hugepages on NUMA node {}, where the kernel has none of that "
+           fmt::format("needs {} x {} hugepages on NUMA node {}, but the kernel has none of that "
                        "size",
                        pages, page_name(page_kib), need.node),
            fmt::format("add hugepagesz={} hugepages={} to the kernel command line",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Sole owner of an anonymous mapping: zeroed, page-aligned, touched only as it is used, and absent
-// from forked children.
+// Sole owner of an anonymous mapping: zeroed, page-aligned, backed by memory only as it is used,
+// and absent from forked children.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ class Mapping {
     return *this;
   }
   ~Mapping() {
-    // In a forked child the range is free, or another mapping's.
+    // In a forked child the range is free or belongs to another mapping.
     if (data_ != nullptr && !in_forked_child()) munmap(data_, size_);
   }
 

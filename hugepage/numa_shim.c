@@ -2,9 +2,9 @@
 // Copyright the ztcp authors
 //
 // The seven libnuma calls that DPDK's memory set-up makes, over the kernel's own system calls.
-// libnuma.so.1 is absent from slim images and libnuma.a is not position independent, so the
-// plugin can carry neither. Only what rte_eal and the drivers use is here; a node mask of 1024
-// bits is the kernel's own upper bound (CONFIG_NODES_SHIFT <= 10).
+// libnuma.so.1 is absent from slim images and libnuma.a is not position independent, so the plugin
+// can carry neither. Implements only the calls of rte_eal and the drivers; a node mask of 1024 bits
+// is the kernel's own upper bound (CONFIG_NODES_SHIFT <= 10).
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,8 @@ long set_mempolicy(int mode, const unsigned long* mask, unsigned long max_node) 
 }
 
 int numa_available(void) {
-  // EPERM is a container's seccomp filter: NUMA exists but is not ours to steer.
+  // EPERM comes from a container's seccomp filter: NUMA exists, but this process may not control
+  // it.
   if (get_mempolicy(NULL, NULL, 0, NULL, 0) < 0 && (errno == ENOSYS || errno == EPERM)) return -1;
   return 0;
 }
@@ -66,6 +67,6 @@ void numa_set_preferred(int node) {
 }
 
 void numa_set_localalloc(void) {
-  // MPOL_LOCAL is Linux 3.8; what came before it is the default policy, which also means local.
+  // MPOL_LOCAL needs Linux 3.8; the default policy that older kernels have also means local.
   if (set_mempolicy(kMpolLocal, NULL, 0) < 0) set_mempolicy(kMpolDefault, NULL, 0);
 }

@@ -13,7 +13,7 @@
 namespace ztcp::plugin {
 namespace {
 
-// Integers in little-endian order, one behind the other.
+// Appends integers in little-endian order.
 class Writer {
  public:
   explicit Writer(AgreementBytes out) : out_(out) {}
@@ -56,12 +56,12 @@ void visit_fields(Fields& a, Visit&& visit) {
   visit(a.speed_mbps);
 }
 
-// GB/s of a GPU's PCIe link of 16 lanes as NCCL's model has it, from generation 4 to 6. With a link
-// of generation 3 speeds from 100 Gb/s on would differ that are equal for every newer GPU.
+// Bandwidth in GB/s of a GPU's 16-lane PCIe link in NCCL's model, generation 4 to 6. Generation 3
+// is left out: it would tell speeds from 100 Gb/s on apart that are equal for every newer GPU.
 constexpr double kGpuLinks[] = {24, 48, 96};
 constexpr double kMbpsPerGb = 8000;
 
-// How many devices of that speed together NCCL takes to fill the link, as a power of two.
+// Number of such devices that NCCL takes to fill the link, as a power of two.
 std::uint32_t channels_by_speed(std::uint32_t devices, std::uint32_t speed_mbps, double link) {
   const double each = speed_mbps / kMbpsPerGb / devices;
   std::uint32_t count = 0;
@@ -91,7 +91,7 @@ std::string variable_text(const Agreement& a) {
   return a.channels_per_peer == 0 ? "not set" : fmt::format("{}", a.channels_per_peer);
 }
 
-// The comparison of two ranks, clause by clause.
+// Compares two ranks, one clause per difference.
 class Comparison {
  public:
   Comparison(const Agreement& ours, const RankName& us, const Agreement& theirs,
@@ -115,7 +115,7 @@ class Comparison {
     const bool is_ours_first = ours_.tuner != 0;
     const bool do_both = ours_.tuner != 0 && theirs_.tuner != 0;
     clauses_.push_back(fmt::format(
-        "{} {}, {} {}, and ranks that differ in it wait for each other for ever: {}export "
+        "{} {}, {} {}, and ranks that differ in this wait for each other for ever: {}export "
         "ZTCP_TUNER=off on all hosts",
         is_ours_first ? us_ : them_, tuner_text(is_ours_first ? ours_ : theirs_),
         is_ours_first ? them_ : us_, tuner_text(is_ours_first ? theirs_ : ours_),

@@ -11,27 +11,28 @@ namespace {
 
 constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 
-// What channels a network wants. Bytes are those of a step.
+// How many channels a network gets. Bytes are bytes per step.
 struct Rule {
-  // For each of the first few, and for each beyond.
+  // Bytes per channel: for each of the first few channels, and for each further one.
   std::size_t least_bytes;
   std::size_t few_channels;
   std::size_t least_bytes_of_further;
-  std::size_t most_channels;  // Of a rank.
-  std::size_t all_channels;   // Of a host: from here on there is enough for all that NCCL has.
-  // LL carries a flag beside each word: twice the bytes for a shorter way. Below, the way counts.
+  std::size_t most_channels;  // Per rank.
+  std::size_t all_channels;   // Per host: from here on NCCL chooses itself.
+  // LL sends a flag beside each word: twice the bytes, lower latency. Steps below this keep LL.
   std::size_t least_bytes_without_ll;
 };
-// Measured between two ranks (bench/results/nccl-h200-sockets.md): half of it to a channel costs
-// more in system calls than the channel gains. So does this much, once a few channels keep both
-// hosts' threads busy.
+// Measured between two ranks (bench/results/nccl-h200-sockets.md): with half of least_bytes per
+// channel, system calls cost more than the channel gains. With a few channels, which keep both
+// hosts' threads busy, this amount does not pay for a further one, either.
 constexpr Rule kOverSockets{.least_bytes = 64U << 10,
                             .few_channels = 4,
                             .least_bytes_of_further = 128U << 10,
                             .most_channels = kUnlimited,
                             .all_channels = 16,
                             .least_bytes_without_ll = 64U << 10};
-// Measured between two and four ranks (bench/results/nccl-h200-mesh.md): more channels are no gain.
+// Measured between two and four ranks (bench/results/nccl-h200-mesh.md): more channels gain
+// nothing.
 constexpr Rule kOverUstack{.least_bytes = 2U << 10,
                            .few_channels = 2,
                            .least_bytes_of_further = 4U << 10,
@@ -67,7 +68,8 @@ int CostTable::cheapest_algorithm() const {
   return algorithm;
 }
 
-// A ring sends each rank's part around; a tree of two hosts is a ring, a larger one sends all.
+// A ring passes each rank's part around. A tree of two hosts is a ring; a larger tree sends all
+// bytes.
 std::size_t ChannelTuner::step_bytes(int algorithm, std::size_t bytes) const {
   return algorithm == NCCL_ALGO_TREE && ranks_ > 2 ? bytes : bytes / ranks_;
 }

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Over how many channels NCCL spreads a collective, and by which protocol. NCCL's model knows
-// cards, and opens more channels the more devices it is shown (DeviceProperties::views).
+// Chooses over how many channels, and by which protocol, NCCL runs a collective. NCCL's model only
+// knows network cards, and opens more channels the more devices it is shown
+// (DeviceProperties::views).
 //
-// Over the kernel's sockets each channel of each step is a message with system calls and a wake-up
-// of its own, so a step shall bring each channel enough to be worth them. Over the userspace TCP a
-// message costs little, and four channels of a rank are as good as more.
+// Over the kernel's sockets each channel of each step is a message with its own system calls and
+// wake-up, so a step must bring each channel enough bytes to pay for them. Over the userspace TCP a
+// message costs little, but more than four channels per rank gain nothing.
 //
-// Every rank of a communicator must come to the same answer, or all wait for ever: nothing of this
-// host goes into it, and ranks whose rules differ refuse each other (plugin/agreement.h). A change
-// of any answer needs a new ChannelTuner::kRule (tests/data/tuner/README.md).
+// Every rank of a communicator must come to the same answer, or all wait for ever: the answer
+// depends on nothing of this host, and ranks with different rules refuse each other
+// (plugin/agreement.h). A change of any answer needs a new ChannelTuner::kRule
+// (tests/data/tuner/README.md).
 //
-// Channels of several ranks of a host leave it by several processes, each with a thread of NCCL's,
-// so there are as many more. That is reasoned; measured is one rank to a host.
+// The ranks of one host are separate processes, each with its own NCCL proxy thread, so their
+// channels add up. This is reasoned; measurements cover one rank per host only.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +27,7 @@
 
 namespace ztcp::plugin {
 
-// What NCCL thinks each algorithm takes by each protocol. Costs below 0 are of what it won't take.
+// NCCL's estimated time of each algorithm with each protocol. Negative: NCCL will not use it.
 class CostTable {
  public:
   CostTable(std::span<float> costs, std::size_t protocols) : costs_(costs), protocols_(protocols) {}
@@ -36,7 +38,7 @@ class CostTable {
   void bar(int algorithm, int protocol) {
     if (is_inside(algorithm, protocol)) costs_[index(algorithm, protocol)] = -1;
   }
-  // That which NCCL will take; -1: none.
+  // The algorithm that NCCL will choose; -1: none.
   int cheapest_algorithm() const;
 
  private:
@@ -52,22 +54,22 @@ class CostTable {
   std::size_t protocols_;
 };
 
-// Of one communicator. Immutable: NCCL asks from several threads.
+// One per communicator. Immutable: NCCL calls it from several threads.
 class ChannelTuner {
  public:
-  // The number of the rule by which tune() answers. Two builds with the same number answer alike.
+  // The number of tune()'s rule. Two builds with the same number give the same answers.
   static constexpr std::uint8_t kRule = 3;
 
-  // `network`: sockets or the userspace TCP, of all NICs of all hosts.
+  // `network` carries all NICs of all hosts: sockets or the userspace TCP.
   ChannelTuner(TransportKind network, std::size_t ranks, std::size_t hosts)
       : network_(network), ranks_(ranks), ranks_of_host_(hosts == 0 ? ranks : ranks / hosts) {}
 
-  // Channels for a collective of so many bytes (of all ranks together where each has a part); 0:
-  // as NCCL likes. Protocols that do not pay are barred in `costs`.
+  // Number of channels for a collective of `bytes` (summed over all ranks where each has a part);
+  // 0: NCCL's own choice. Bars protocols that do not pay in `costs`.
   int tune(ncclFunc_t collective, std::size_t bytes, CostTable& costs) const;
 
  private:
-  // What goes over the network at once.
+  // Bytes that cross the network in one step.
   std::size_t step_bytes(int algorithm, std::size_t bytes) const;
 
   TransportKind network_;

@@ -16,7 +16,7 @@
 namespace ztcp::plugin {
 namespace {
 
-// The few driver calls we make, in our own declarations. CUresult 0 is success; CUdevice is an
+// The driver functions used here, in our own declarations. CUresult 0 is success; CUdevice is an
 // int; CUcontext a pointer.
 struct CudaDriver {
   int (*device_count)(int* count);
@@ -27,7 +27,7 @@ struct CudaDriver {
   int (*primary_context_state)(int device, unsigned* flags, int* active);
 };
 
-// A bit per CUdevice, which are the numbers from 0 up.
+// One bit per CUdevice, which are numbered from 0 up.
 std::atomic<std::uint64_t> g_noted_devices{0};
 constexpr int kMaxDevices = 64;
 std::atomic<int> g_noted_local_rank{-1};
@@ -38,7 +38,7 @@ bool find(void* library, const char* name, F& function) {
   return function != nullptr;
 }
 
-// Looked for anew each time: CUDA may be loaded after us, and these are rare questions.
+// Looked up at each call: CUDA may be loaded after the plugin, and calls are rare.
 std::optional<CudaDriver> loaded_driver() {
   void* const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
   if (library == nullptr) return std::nullopt;
@@ -51,12 +51,12 @@ std::optional<CudaDriver> loaded_driver() {
                          find(library, "cuDeviceGetUuid", driver.uuid)) &&
                         find(library, "cuCtxGetDevice", driver.current_device) &&
                         find(library, "cuDevicePrimaryCtxGetState", driver.primary_context_state);
-  dlclose(library);  // Gives back our reference; whoever loaded it keeps it mapped.
+  dlclose(library);  // Drops our reference; the library's loader keeps it mapped.
   if (!complete) return std::nullopt;
   return driver;
 }
 
-// Every CUdevice the process sees; none while CUDA is not initialised.
+// Every CUdevice that the process sees; none while CUDA is not initialised.
 std::vector<int> visible_devices(const CudaDriver& driver) {
   std::vector<int> devices;
   int count = 0;
@@ -77,7 +77,7 @@ std::string pci_address(const CudaDriver& driver, int device) {
   return address;
 }
 
-// "GPU-6f1c2e3a-....", as nvidia-smi prints it.
+// Formatted as nvidia-smi prints it: "GPU-6f1c2e3a-....".
 std::string uuid_text(const CudaDriver& driver, int device) {
   std::array<unsigned char, 16> bytes{};
   if (driver.uuid(bytes.data(), device) != 0) return {};

@@ -12,7 +12,7 @@ ncclResult_t to_nccl(Errc code) noexcept {
   switch (code) {
     case Errc::kInvalidArgument:
       return ncclInvalidArgument;
-    case Errc::kTruncated:  // The ranks disagree about a collective: the application's mistake.
+    case Errc::kTruncated:  // The application's mistake: the ranks disagree about a collective.
       return ncclInvalidUsage;
     case Errc::kTimedOut:
     case Errc::kPeerClosed:

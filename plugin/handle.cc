@@ -24,12 +24,12 @@ constexpr std::size_t kShortAgreementAt = kZeroFrom;
 static_assert(kZeroFrom == 40, "bytes 40-71 of a long handle belong to nobody");
 static_assert(kShortAgreementAt + kAgreementBytes <= kShortHandleBytes);
 
-// In the payload of a poisoned handle.
+// Offsets in the payload of a poisoned handle.
 constexpr std::size_t kDeviceAt = 1;
 constexpr std::size_t kShownAt = 3;
 constexpr std::size_t kPoisonHostAt = 5;
 
-// Beside TransportKind's.
+// Must differ from all values of TransportKind.
 constexpr std::uint8_t kPoisoned = 2;
 constexpr std::uint8_t kKindMask = 0x0f;
 
@@ -56,7 +56,7 @@ void put_text(std::string_view text, HandleBytes out) {
   std::memcpy(out.data(), text.data(), std::min(text.size(), out.size()));
 }
 
-// It goes into a log line, and a damaged handle may hold anything.
+// For log lines: a damaged handle may hold any bytes.
 std::string printable_text(ConstHandleBytes bytes) {
   std::string text;
   for (const std::byte b : bytes) {

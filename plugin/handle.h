@@ -7,15 +7,14 @@
 //          fail cleanly should our handle reach them
 //   2-4    magic
 //   5      version (high nibble) and kind (low nibble): a TransportKind, or 2 for a poisoned one
-//   6-39   payload: a PeerHandle's bytes, or for a poisoned handle why, of which device and on
-//          which host
+//   6-39   payload: a PeerHandle's bytes, or in a poisoned handle the reason, device and host
 //   40-71  zero as issued: NCCL's Socket and IB keep pointers there and would follow them
 //   72-79  connect state: written by the connecting side into its own copy
 //   80-95  the issuing rank's Agreement; zero in a poisoned handle
-//   96-127 its host's name, cut, padded with zeros
+//   96-127 the issuing host's name, cut, padded with zeros
 //
-// v3 and v4 handles end at byte 63. They are the same up to byte 39 and have the Agreement in bytes
-// 40-55, without a host: the networks of NCCL 2.6 to 2.11 read no further than byte 35.
+// v3 and v4 handles end at byte 63. They equal the others up to byte 39 and have the Agreement in
+// bytes 40-55, without a host: the networks of NCCL 2.6 to 2.11 read no further than byte 35.
 #pragma once
 
 #include <array>
@@ -34,36 +33,36 @@ namespace ztcp::plugin {
 
 inline constexpr std::size_t kHandleBytes = 128;
 inline constexpr std::size_t kShortHandleBytes = 64;  // v3, v4
-// Another one whenever what the payload or the Agreement means changes, the numbers of reasons
-// included.
+// Increase whenever the meaning of the payload or the Agreement changes, including the numbers of
+// reasons.
 inline constexpr std::uint8_t kHandleVersion = 6;
 
 // At least kShortHandleBytes; the connect state needs kHandleBytes.
 using HandleBytes = std::span<std::byte>;
 using ConstHandleBytes = std::span<const std::byte>;
 
-// A listener that cannot be: listen() must not fail, or the other ranks hang in NCCL's bootstrap,
-// so the handle itself carries the refusal.
+// The handle of a listener that cannot work: listen() must not fail, or the other ranks hang in
+// NCCL's bootstrap, so the handle itself carries the refusal.
 struct Poison {
   static constexpr std::size_t kMaxHost = PeerHandle::kCapacity - 5;
-  // A device number that NCCL named and this rank does not have.
+  // NCCL named a device number that this rank does not have.
   struct Unshown {
     std::int16_t device = 0;
-    std::uint16_t shown = 0;  // How many devices it has, not 0.
+    std::uint16_t shown = 0;  // Number of devices this rank has, not 0.
   };
   Errc reason = Errc::kBadConfig;
-  std::string host;                  // Where to look; cut to kMaxHost bytes.
-  std::optional<Unshown> unshown{};  // The reason, if there is one.
+  std::string host;                  // Host to look at; cut to kMaxHost bytes.
+  std::optional<Unshown> unshown{};  // Set if this is the reason.
 };
 
-// Written by another network or another version of ours.
+// Written by another network plugin or an incompatible version of ztcp.
 struct ForeignHandle {
   std::string peer;  // "10.1.2.3" when the bytes begin like NCCL's own handles; may be empty.
 };
 struct OtherVersion {
   std::uint8_t version = 0;
 };
-// Of our version, but a kind that this release has no name for.
+// A handle of our version, but of a kind that this release does not know.
 struct UnknownKind {
   std::uint8_t kind = 0;
 };
@@ -79,13 +78,13 @@ DecodedHandle decode_handle(ConstHandleBytes handle);
 // short; widen() extends a short one before decode_handle().
 struct Issuer {
   Agreement agreement;
-  std::string host;  // Cut to the room there is; empty in short handles.
+  std::string host;  // Cut to the available space; empty in short handles.
 };
 void set_issuer(const Issuer& issuer, HandleBytes handle);
 Issuer issuer_of(ConstHandleBytes handle);
 std::array<std::byte, kHandleBytes> widen(ConstHandleBytes short_handle);
 
-// What the connecting side remembers between calls, in its own copy of the handle; nullptr: none.
+// The connecting side's state between calls, in its own copy of the handle; nullptr: none.
 void* connect_state(ConstHandleBytes handle);
 void set_connect_state(HandleBytes handle, void* state);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The plugin's one Net, standing on the real config, machine and transports, and what happens to
-// it when the process ends.
+// The plugin's one Net, on the real config, machine and transports, and its shutdown when the
+// process ends.
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -29,7 +29,7 @@
 namespace ztcp::plugin {
 namespace {
 
-// Nothing refers to it; the linker shall keep it all the same.
+// Unreferenced, but the linker must keep it.
 [[gnu::used, gnu::retain]] constexpr auto kMark = std::to_array(config::kPluginMark);
 
 std::string host_name() {
@@ -51,10 +51,10 @@ config::Problem log_problem(const std::string& path, const Error& error) {
 }
 
 // Runs when the process ends, not at dlclose(): the library is linked with -z nodelete. The last
-// ACK of a finished collective must not be lost with the process, and the peers of connections that
-// nobody closed must not wait for it; nothing is torn down, because NCCL's threads may still be
-// inside. NCCL's logger may be gone by now. The calling thread allocates nothing, since exit() may
-// have been called by a signal handler.
+// ACK of a finished collective must not be lost with the process, and the peers of unclosed
+// connections must not wait for it. Nothing is torn down, because NCCL's threads may still be
+// inside the plugin. NCCL's logger may be gone by now. The calling thread allocates nothing, since
+// a signal handler may have called exit().
 [[gnu::destructor]] void on_process_end() {
   static std::atomic<bool> has_run{false};
   if (!owns_process() || has_run.exchange(true)) return;
@@ -62,9 +62,9 @@ config::Problem log_problem(const std::string& path, const Error& error) {
   net().drain();
 }
 
-// Handlers run in the reverse order of their registration, and destructors of libraries behind all
-// of them. Who registered earlier, as CUDA did, takes memory away that receives are posted in: no
-// peer may write there any more by then.
+// exit() runs handlers in the reverse order of their registration, and library destructors after
+// all of them. CUDA registered earlier and then frees memory that receives are posted in: by then
+// no peer may write there any more.
 void run_before_earlier_exit_handlers() {
   [[maybe_unused]] static const int failed = std::atexit(on_process_end);
 }

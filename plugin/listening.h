@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What NCCL holds as listenComm: a transport's listener, or the refusal that stands in for one.
-// Owned by Net's registry, used by one service thread.
+// The object NCCL holds as listenComm: a transport's listener, or a refusal in its place. Owned by
+// Net's registry, used by one service thread.
 #pragma once
 
 #include <chrono>
@@ -17,13 +17,14 @@ namespace ztcp::plugin {
 
 class Listening {
  public:
-  // Says once when nobody has come for `patience`: NCCL itself would wait for ever in silence.
+  // Warns once when no peer has connected for `patience`: NCCL itself would wait for ever in
+  // silence.
   Listening(std::unique_ptr<Listener> listener, std::string device,
             std::chrono::milliseconds patience);
   // Every accept() fails with `refusal`.
   Listening(Errc code, std::string refusal, std::string device);
 
-  // nullptr: nobody yet.
+  // nullptr: no peer yet.
   Told<RecvCommPtr> accept();
 
  private:
@@ -32,7 +33,8 @@ class Listening {
   std::string refusal_;
   std::string device_;
   std::chrono::milliseconds patience_{};
-  std::optional<std::chrono::steady_clock::time_point> waiting_since_;  // First empty accept().
+  std::optional<std::chrono::steady_clock::time_point>
+      waiting_since_;  // Time of the first empty accept().
   bool said_waiting_ = false;
 };
 

@@ -14,7 +14,7 @@ Told<MemoryKey*> register_memory(Comm& comm, const Region& region) {
       explain(key.error()),
       !on_gpu ? ""
       : key.error().code == Errc::kInvalidArgument
-          ? "; ptrSupport says what this device moves: GPUDirect RDMA needs an RDMA NIC"
+          ? "; ptrSupport lists the memory this device moves: GPUDirect RDMA needs an RDMA NIC"
           : "; dmesg may say more; NCCL_NET_GDR_LEVEL=LOC on all hosts has NCCL go through "
             "host memory");
 }

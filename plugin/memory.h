@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Registering memory with a comm, and saying why where that fails.
+// Registers memory with a comm, and reports the reason where that fails.
 #pragma once
 
 #include "plugin/report.h"

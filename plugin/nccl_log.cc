@@ -11,8 +11,8 @@ namespace {
 
 std::atomic<ncclDebugLogger_t> g_logger{nullptr};
 
-// NCCL's subsystem filter applies to INFO; NCCL_DEBUG_SUBSYS is INIT,BOOTSTRAP,ENV by default, so
-// both bits are set for our lines to be seen without further settings.
+// NCCL's subsystem filter applies to INFO. NCCL_DEBUG_SUBSYS is INIT,BOOTSTRAP,ENV by default, so
+// lines carry both bits to be seen without further settings.
 void to_nccl_logger(log::Level level, const char* file, int line, const char* text) {
   const ncclDebugLogger_t logger = g_logger.load(std::memory_order_acquire);
   if (logger == nullptr) return;

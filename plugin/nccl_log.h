@@ -8,8 +8,8 @@
 
 namespace ztcp::plugin {
 
-// Lines go to `logger` from now on; nullptr: nowhere. The last one bound wins, which is right:
-// there is one NCCL behind all of them, and an unloaded one is never called again.
+// Sends log lines to `logger` from now on; nullptr: nowhere. The last binding wins: all loggers
+// belong to the one NCCL of the process, and the logger of an unloaded NCCL is never called again.
 void bind_nccl_log(ncclDebugLogger_t logger) noexcept;
 
 }  // namespace ztcp::plugin

@@ -18,11 +18,12 @@ namespace {
 
 constexpr std::chrono::microseconds kBlockingPollInterval{50};
 
-// What NCCL's void* is of each: its three closes, and regMr, don't say which they mean.
+// Overloads give the pointer type behind NCCL's void*: its three closes, and regMr, do not tell
+// which object they get.
 Listening* nccls_pointer(Listening* listening) { return listening; }
 Comm* nccls_pointer(Comm* comm) { return comm; }
 
-// Calls `attempt` until it yields a comm or fails, or `has_waited_enough`.
+// Calls `attempt` until it yields a comm or fails, or until `has_waited_enough`.
 template <class Attempt, class Enough>
 auto poll_until_connected(Attempt&& attempt, Enough&& has_waited_enough) -> decltype(attempt()) {
   for (;;) {
@@ -32,13 +33,13 @@ auto poll_until_connected(Attempt&& attempt, Enough&& has_waited_enough) -> decl
   }
 }
 
-// A handle tells the transport alone, which for merged NICs is that of RDMA, also where they are
-// TCP's.
+// A handle names the transport only. Merged NICs always have that of RDMA, also where they are TCP
+// NICs.
 const char* listens_with(TransportKind kind) {
   return kind == TransportKind::kVerbs ? "RDMA verbs or merged NICs" : to_string(kind);
 }
 
-// What holds for all devices of this rank.
+// The values that hold for all devices of this rank.
 Agreement agreement_of(const Startup& startup) {
   Agreement out;
   if (startup.tuned) {
@@ -112,8 +113,8 @@ void Net::finalize(Context* context) {
     reaped.push_back(std::move(it->second.object));
     it = objects_.erase(it);
   }
-  // A refusing start-up is looked at anew by the next communicator: the operator may have mended
-  // the config. A working one stays: its NICs and threads are the process's.
+  // A start-up that refuses is repeated by the next communicator: the operator may have fixed the
+  // config. A working one stays: its NICs and threads belong to the process.
   const Startup* const current = startup();
   if (contexts_.empty() && current != nullptr && current->transports.empty())
     startup_.store(nullptr, std::memory_order_release);
@@ -124,8 +125,9 @@ Told<const Startup*> Net::started() const {
   return report(Errc::kInvalidArgument, "called before a successful init");
 }
 
-// NCCL numbers what it has merged as long as it keeps us loaded, and begins anew when it loads us
-// again; our memory stays either way. But only then it asks for the count before anything else.
+// NCCL keeps the numbers of merged devices while it keeps the plugin loaded, and starts anew when
+// it loads it again; the plugin's memory stays either way. Only after a new load does NCCL ask for
+// the count first.
 Told<int> Net::device_count() {
   const auto current = started();
   if (!current) return pass_on(current.error());
@@ -172,8 +174,8 @@ T* Net::adopt(std::unique_ptr<T, Closer> object, Context* context) {
   return raw;
 }
 
-// A process is asked for devices that another rank of the host has counted, so the count that
-// differs is told to both ends; a failing listen() would leave the other ranks waiting.
+// NCCL asks this process for devices that another rank of the host has counted, so the differing
+// count is reported at both ends; a failing listen() would leave the other ranks waiting.
 Listening* Net::listen_on_none(Context* context, int index, std::size_t shown,
                                const std::string& host, HandleBytes handle) {
   constexpr int kLast = std::numeric_limits<std::int16_t>::max();
@@ -208,7 +210,7 @@ Told<Listening*> Net::listen(Context* context, int index, HandleBytes handle) {
   Result<std::unique_ptr<Listener>> listener = device.transport->listen(device.number, options);
   if (!listener) {
     // A failing listen() would leave the other ranks in NCCL's bootstrap for ever, so the failure
-    // travels in the handle and is told by accept() here and by connect() there.
+    // travels in the handle: accept() here and connect() there report it.
     const Error error = listener.error();
     std::string refusal = fmt::format("cannot listen on {}: {}", name, explain(error));
     log::warn("{}", refusal);
@@ -248,7 +250,7 @@ Told<SendCommPtr> Net::begin_connect(const Startup& startup, const Device& devic
   return std::move(*comm);
 }
 
-// The attempt under way, if the handle remembers one that is still ours.
+// The attempt in progress, if the handle names one that still exists.
 SendComm* Net::attempt_of(ConstHandleBytes handle) {
   const std::lock_guard lock(mutex_);
   const auto it = objects_.find(connect_state(handle));
@@ -265,14 +267,14 @@ void Net::note_attempt(SendComm* comm, bool is_under_way) {
   if (is_under_way) it->second.asked = std::chrono::steady_clock::now();
 }
 
-// NCCL stops asking where a communicator is aborted. From v11 on finalize() tells of that; before,
-// the descriptor and the memory of each such attempt would stay for good. A handle that is asked
-// again after all begins a new attempt.
+// NCCL stops calling connect when a communicator is aborted. From v11 on finalize() follows;
+// before, the descriptor and the memory of each such attempt would be leaked. A handle that is used
+// again later begins a new attempt.
 void Net::close_forgotten() {
   std::vector<decltype(objects_)::node_type> closed;  // End here, outside the lock.
   const std::lock_guard lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
-  // Not at each of many connects: to look at all that is there takes longer than to begin one.
+  // Not at every connect: scanning all objects takes longer than beginning an attempt.
   if (now < next_look_at_forgotten_) return;
   next_look_at_forgotten_ = now + forgotten_after_ / 16;
   const auto before = now - forgotten_after_;
@@ -343,16 +345,15 @@ Told<SendComm*> Net::connect_blocking(int device, ConstHandleBytes handle) {
   if (!comm || *comm != nullptr) return comm;
   SendComm* const attempt = attempt_of(copy);
   const std::string peer = attempt != nullptr ? attempt->describe_peer() : "the peer";
-  close(connect_state(copy));  // Nobody will ask again.
+  close(connect_state(copy));  // NCCL will not ask again.
   return report(Errc::kTimedOut, "connecting to {} took longer than {} ms; is it alive?", peer,
                 timeout.count());
 }
 
 Told<RecvComm*> Net::accept_blocking(Listening* listening) {
   if (const auto current = started(); !current) return pass_on(current.error());
-  // As long as it takes, as NCCL's own networks do: a peer may connect minutes later, when it has
-  // loaded its data. Listening says once that nobody has come; what ends the wait is a NIC that is
-  // lost.
+  // No timeout, as in NCCL's own networks: a peer may connect minutes later, when it has loaded its
+  // data. Listening warns once that no peer has connected; only the loss of the NIC ends the wait.
   return poll_until_connected([&] { return accept(listening); }, [] { return false; });
 }
 
@@ -368,7 +369,7 @@ void Net::drain() {
   for (const auto& transport : current->transports) {
     try {
       transport->drain();
-    } catch (const std::exception&) {  // The process ends; nobody is left to tell.
+    } catch (const std::exception&) {  // The process is ending: no log is left to report to.
     }
   }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The plugin without NCCL's versions: what all tables do, said once. Starts the transports at the
-// first init, hands out their devices, sends each listen and each connect to the transport of its
-// device, if that one can reach the peer, and owns every listener and comm that NCCL holds, so that
-// what NCCL forgets (it leaks half-open ones) is reaped with its communicator. NCCL's sendComm and
-// recvComm are the transport's objects themselves: posts and tests do not come by here.
+// The version-free core of the plugin, which all tables call. Starts the transports at the first
+// init, lists their devices, dispatches each listen and connect to its device's transport, if that
+// transport can reach the peer, and owns every listener and comm that NCCL holds, so that those
+// NCCL forgets (it leaks half-open ones) are reaped with their communicator. NCCL's sendComm and
+// recvComm are the transport's objects themselves: posting and testing do not pass through here.
 //
 // Threads: any, at any time. Calls on one comm follow NCCL's rules (transport/transport.h).
 #pragma once
@@ -32,32 +32,34 @@
 
 namespace ztcp::plugin {
 
-// What NCCL numbers from 0 up: one of the devices of one transport, or several of them in one.
+// A device as NCCL numbers them from 0 up: one device of a transport, or several merged into one.
 struct Device {
   DeviceProperties properties;
   Transport* transport = nullptr;  // Null when refusing.
-  int number = 0;                  // Among its transport's.
-  // Of a device that the config promises and that can't be had: connections over it fail with this;
-  // it is still shown, so that jobs inside one host run on. Empty: all is well.
+  int number = 0;                  // The transport's number for it.
+  // Set for a device that the config promises but that cannot be used: connections over it fail
+  // with this text, and NCCL is still shown the device, so that jobs inside one host run on. Empty:
+  // usable.
   std::string refusal;
-  int rail = -1;             // The same on all hosts for NICs of one network; -1: not told.
-  int plane = -1;            // Of that network; -1: not told.
-  std::vector<int> parts{};  // Of a merged one, in NCCL's numbers.
+  int rail = -1;             // Equal on all hosts for NICs of one network; -1: unknown.
+  int plane = -1;            // The plane within that network; -1: unknown.
+  std::vector<int> parts{};  // Parts of a merged device, as NCCL's numbers.
 };
 
-// What start-up found. Immutable afterwards.
+// The result of start-up. Immutable afterwards.
 struct Startup {
-  std::vector<std::unique_ptr<Transport>> transports;  // None: every device refuses.
+  std::vector<std::unique_ptr<Transport>> transports;  // Empty: every device refuses.
   std::vector<Device> devices;
   std::string host;  // For poisoned handles.
-  // Of all NICs, where NCCL's choices of channels are this library's to make: all hosts' by the
-  // same rule, or none's (ChannelTuner).
+  // The transport of all NICs, where this library chooses NCCL's channels. All hosts choose by the
+  // same rule, or none does (ChannelTuner).
   std::optional<TransportKind> tuned;
-  // NCCL_NCHANNELS_PER_NET_PEER, 0: not set.
+  // NCCL_NCHANNELS_PER_NET_PEER; 0: not set.
   std::uint8_t channels_per_peer = 0;
-  // What handles say of this rank; Net fills it in, but for what depends on the device.
+  // This rank's values for its handles. Net fills them in, except those that depend on the device.
   Agreement agreement{};
-  // Of the blocking connect of v3 and v4; after it, a waiting accept of any version says so.
+  // Limits the blocking connect of v3 and v4; after this time a waiting accept of any version
+  // warns.
   std::chrono::milliseconds connect_timeout{};
 };
 
@@ -73,57 +75,57 @@ class Context {
 
 class Net {
  public:
-  // Run at the first init; failure fails that init, and the next one tries again. It is told
-  // whether NCCL will ask this library for a tuner.
+  // Runs at the first init; a failure fails that init, and the next one tries again. `asks_tuner`:
+  // NCCL will ask this library for a tuner.
   using Starter = std::function<Told<Startup>(bool asks_tuner)>;
-  // `forgotten_after`: a connect of a table without finalize that NCCL has not asked for so long is
-  // one that it gave up, and is closed when the next begins.
+  // `forgotten_after`: a connect of a table without finalize counts as given up when NCCL has not
+  // asked for it for this long, and is closed when the next connect begins.
   explicit Net(Starter starter,
                std::chrono::milliseconds forgotten_after = std::chrono::minutes(5));
 
-  // v3-v10: once per load. Calling again is harmless.
+  // v3-v10: once per load. A repeated call is harmless.
   Told<void> init(bool asks_tuner = true);
   // v11+: once per communicator.
   Told<Context*> init_context(const CommOptions& options);
-  // Closes everything the context still holds. nullptr and unknown contexts are ignored: NCCL
-  // finalizes after a failed init too.
+  // Closes everything the context still holds. nullptr and unknown contexts are ignored: NCCL also
+  // finalizes after a failed init.
   void finalize(Context* context);
 
   Told<int> device_count();
   Told<const Device*> device(int index);
-  // Whose channels this library chooses, if it does. Not before init, though NCCL asks a library
-  // for a tuner whose network it did not take.
+  // The transport that chooses NCCL's channels; empty: NCCL chooses. Empty before init: NCCL
+  // asks for a tuner even where it did not take this library's network.
   std::optional<TransportKind> tuned() const {
     const Startup* const current = startup();
     return current == nullptr ? std::nullopt : current->tuned;
   }
-  // One more, whose connections go over all of these. It lasts until NCCL loads the plugin anew.
-  // NCCL 2.24 to 2.26 ask for each NIC that they merge with no other, too, and show no NIC then
-  // that is none of these; 2.26 asks without end where one is refused. What can't be merged for
-  // them is one more each.
+  // Adds a device whose connections go over all of `devices`. It lasts until NCCL loads the plugin
+  // anew. NCCL 2.24 to 2.26 also call this for each NIC that they merge with no other, and then
+  // show no NIC that is not among the results; 2.26 repeats the call without end after a failure.
+  // For these, kShownAlone adds each NIC that cannot be merged as a device of its own.
   enum class Unmerged : std::uint8_t { kFails, kShownAlone };
   Told<int> merge(std::span<const int> devices, Unmerged unmerged);
 
-  // `context` nullptr: the process's. A device that is not shown, or cannot listen, gives a
+  // `context` nullptr: the process's. A device that does not exist, or cannot listen, gives a
   // poisoned handle and a Listening that refuses.
   Told<Listening*> listen(Context* context, int device, HandleBytes handle);
-  // Ranks that differ in their Agreement are refused (plugin/agreement.h).
-  // nullptr: not yet; call again with the same handle, which remembers the attempt. `options`
-  // without a context: v10's connect brings them.
+  // Refuses ranks that differ in their Agreement (plugin/agreement.h). nullptr: not connected yet;
+  // call again with the same handle, which remembers the attempt. `options` are used without a
+  // context: v10 passes them to connect.
   Told<SendComm*> connect(Context* context, int device, HandleBytes handle,
                           const CommOptions& options = {});
   Told<RecvComm*> accept(Listening* listening);
-  // v3 and v4: polls until done or the connect timeout is over.
+  // v3 and v4: polls until connected or until the connect timeout.
   Told<SendComm*> connect_blocking(int device, ConstHandleBytes handle);
-  // Polls until a peer has come, however late.
+  // Polls until a peer connects, without a timeout.
   Told<RecvComm*> accept_blocking(Listening* listening);
 
-  // Any of NCCL's three closes: a Listening* or a Comm*. nullptr, and what was closed before, are
-  // ignored.
+  // Implements NCCL's three closes: takes a Listening* or a Comm*. nullptr and objects closed
+  // before are ignored.
   void close(const void* object);
 
-  // The process ends: tells its peers, lets streams finish, bounded. Everything else is
-  // left to the kernel, because NCCL's threads may still be inside.
+  // Called when the process ends: tells the peers, and lets streams finish within a time limit. All
+  // else is left to the kernel, because NCCL's threads may still be inside the plugin.
   void drain();
 
  private:
@@ -131,12 +133,12 @@ class Net {
   struct Owned {
     Object object;
     Context* context = nullptr;
-    std::optional<std::chrono::steady_clock::time_point> asked{};  // Last; while it connects.
+    std::optional<std::chrono::steady_clock::time_point> asked{};  // Last call; while it connects.
   };
 
   struct Found {
-    const Device* device = nullptr;  // Null: none of that number.
-    std::size_t shown = 0;           // How many there are.
+    const Device* device = nullptr;  // Null: no such device.
+    std::size_t shown = 0;           // Number of devices.
   };
 
   // nullptr before init.
@@ -162,21 +164,21 @@ class Net {
   const std::chrono::milliseconds forgotten_after_;
   std::mutex start_mutex_;
   std::atomic<const Startup*> startup_{nullptr};
-  // Kept for good: NCCL borrows device names, and threads of it may linger in an old one.
+  // Never freed: NCCL borrows device names, and its threads may linger in an old one.
   std::vector<std::unique_ptr<Startup>> startups_;
 
-  mutable std::mutex mutex_;  // Guards what follows.
+  mutable std::mutex mutex_;  // Guards the members below.
   std::unordered_map<const Context*, std::unique_ptr<Context>> contexts_;
   std::unordered_map<const void*, Owned> objects_;
   Context process_context_{CommOptions{}};
-  // Kept for good, too; and those of them that NCCL has made since it loaded us, in its order.
+  // Never freed, either. shown_merged_ lists those made since NCCL loaded the plugin, in order.
   std::deque<Device> merged_;
   std::vector<const Device*> shown_merged_;
   std::chrono::steady_clock::time_point next_look_at_forgotten_{};
-  bool is_fresh_ = false;  // NCCL has asked for nothing since its first communicator.
+  bool is_fresh_ = false;  // NCCL has made no call since its first communicator.
 };
 
-// The process's only one. Never destroyed. Defined by the plugin (instance.cc) and by tests.
+// The process's only instance. Never destroyed. Defined by the plugin (instance.cc) and by tests.
 Net& net();
 
 }  // namespace ztcp::plugin

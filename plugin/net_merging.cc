@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The part of Net that makes devices of several NICs.
+// The part of Net that merges several NICs into one device.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,7 @@
 
 namespace ztcp::plugin {
 
-// NCCL asks for it by itself, for ports of one card, and does without where it is refused: no
+// NCCL calls this by itself for the ports of one card, and works without it where it is refused: no
 // warning.
 Told<int> Net::merge(std::span<const int> devices, Unmerged unmerged) {
   const auto current = started();
@@ -20,16 +20,18 @@ Told<int> Net::merge(std::span<const int> devices, Unmerged unmerged) {
     if (!found) return pass_on(found.error());
     parts.push_back(*found);
   }
-  if (parts.empty()) return report(Errc::kInvalidArgument, "a device of no NIC");
+  if (parts.empty())
+    return report(Errc::kInvalidArgument, "makeVDevice got an empty list of devices");
   if (parts.size() == 1) return show(*parts.front(), devices);
   Told<Device> made = merged(parts);
   if (made) {
     const int index = show(std::move(*made), devices);
-    log::info("{}: device {}, which NCCL has merged", (*device(index))->properties.name, index);
+    log::info("{}: merged by NCCL, shown to it as device {}", (*device(index))->properties.name,
+              index);
     return index;
   }
   if (unmerged == Unmerged::kFails) return pass_on(made.error());
-  // Each is a virtual device alone. All that NCCL asks is how many there are by then.
+  // Show each one alone: NCCL checks only the number of virtual devices.
   const int first = show(*parts.front(), devices.first(1));
   for (std::size_t i = 1; i < parts.size(); ++i) show(*parts[i], devices.subspan(i, 1));
   return first;
@@ -49,17 +51,17 @@ Told<Device> Net::merged(std::span<const Device* const> parts) {
              .plane = first.plane};
   for (const Device* const part : parts) {
     if (part->transport == nullptr) return refuse("one of them refuses all connections");
-    if (part->transport != first.transport) return refuse("they are of several kinds");
+    if (part->transport != first.transport) return refuse("they belong to different transports");
     if (part->rail != out.rail) out.rail = -1;
     if (part->plane != out.plane) out.plane = -1;
-    // Views of one NIC: NCCL asks at each start, and there is nothing to say.
+    // Views of one NIC: NCCL tries this at each start, so it is not worth a line.
     if (std::ranges::find(numbers, part->number) != numbers.end())
       return tl::unexpected(Reported::earlier(Errc::kInvalidArgument));
     numbers.push_back(part->number);
   }
   if (std::ranges::any_of(parts,
                           [](const Device* part) { return part->properties.pci_path.empty(); }))
-    return refuse("NCCL finds no way to what is merged of NICs that are on no PCI function");
+    return refuse("NCCL cannot place a merged device of NICs without a PCI path");
   auto made = first.transport->merge(numbers);
   if (!made) return refuse(made.error().where);
   out.properties = std::move(made->properties);

@@ -16,7 +16,6 @@ std::string explain(const Error& error) {
     text += std::string(" (") + strerror_r(error.sys_errno, buffer.data(), buffer.size()) + ")";
   }
   if (*error.where != '\0') text += std::string(", at ") + error.where;
-  // Whatever was being opened.
   if (error.sys_errno == EMFILE) text += "; raise ulimit -n for this process";
   return text;
 }

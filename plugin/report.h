@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Failures that the operator has been told of. Whoever decides that a call fails says so through
-// report() and gets a Reported, the only error the door (guard.h) takes: a failure can neither
-// leave the library unsaid nor be said twice.
+// Failures that have been reported to the operator. The code that decides that a call fails calls
+// report() and gets a Reported, the only error type that guard() accepts: a failure can neither
+// leave the library unreported nor be reported twice.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ namespace ztcp::plugin {
 
 class [[nodiscard]] Reported {
  public:
-  // For a failure that was said before: a dead connection reports its death once, then only this.
+  // For a failure reported before: a dead connection reports its cause once, then only this code.
   static Reported earlier(Errc code) { return Reported(code); }
   Errc code() const { return code_; }
 
@@ -29,23 +29,23 @@ class [[nodiscard]] Reported {
 template <class T>
 using Told = tl::expected<T, Reported>;
 
-// "the peer stopped answering (Connection timed out), at connect": an Error in a sentence.
+// An Error as a sentence: "the peer stopped answering (Connection timed out), at connect".
 std::string explain(const Error& error);
 
-// Warns, and makes the failure to return.
+// Logs a warning, and returns the failure.
 template <class... Args>
 tl::unexpected<Reported> report(Errc code, log::Format format, const Args&... args) {
   log::warn(format, args...);
   return tl::unexpected<Reported>(Reported::earlier(code));
 }
 
-// Passes a reported failure on, whatever the caller returns on success.
+// Passes a reported failure on to a caller with another result type.
 inline tl::unexpected<Reported> pass_on(Reported failure) {
   return tl::unexpected<Reported>(failure);
 }
 
-// The same for what a transport has said already: of what a connection died, with the peer and its
-// counters, when it did.
+// Passes on a failure that a transport has reported: it logs the cause of a connection's death,
+// with the peer and its counters, when that happens.
 inline tl::unexpected<Reported> pass_on(const Error& error) {
   return tl::unexpected<Reported>(Reported::earlier(error.code));
 }

@@ -16,8 +16,8 @@ namespace {
 using config::TransportRequest;
 using std::chrono::milliseconds;
 
-// What a config promises of a NIC, without the hardware behind it: host pointers only, and no PCI
-// path, so that NCCL draws no conclusions from it.
+// A device as the config describes the NIC, without the hardware behind it: host pointers only, and
+// no PCI path, so that NCCL draws no conclusions from it.
 Device promised_device(const config::Fabric& fabric, std::size_t nic, const std::string& refusal) {
   Device device;
   device.properties.name = config::device_name(fabric.nics[nic]);
@@ -29,7 +29,7 @@ Device promised_device(const config::Fabric& fabric, std::size_t nic, const std:
   return device;
 }
 
-// Of NICs that are merged the first stands for all.
+// The first of a merged device's NICs stands for all.
 bool is_shown(const config::Fabric& fabric, std::size_t i) {
   const config::Nic& nic = fabric.nics[i];
   return nic.merge.empty() ||
@@ -37,7 +37,8 @@ bool is_shown(const config::Fabric& fabric, std::size_t i) {
                       [&](const config::Nic& earlier) { return earlier.merge == nic.merge; });
 }
 
-// The config lists the NICs of all hosts in the same order; without one nobody knows.
+// The config lists the NICs of all hosts in the same order; without a config their order is
+// unknown.
 void number_rails(config::Fabric& fabric) {
   std::int32_t place = -1;
   for (std::size_t i = 0; i < fabric.nics.size(); ++i) {
@@ -46,7 +47,7 @@ void number_rails(config::Fabric& fabric) {
   }
 }
 
-// Its rail or plane; of a merged device, if its NICs are of one.
+// The NIC's rail or plane; for a merged device, the one that all of its NICs share, else -1.
 int common_of(const config::Fabric& fabric, std::size_t i, std::int32_t config::Nic::*number) {
   const config::Nic& nic = fabric.nics[i];
   const bool is_common =
@@ -91,7 +92,8 @@ Told<Startup> refuse(const config::LoadResult& loaded, const config::Environment
   return startup;
 }
 
-// Every problem gets its own line; the reason that connections then quote names the first.
+// Logs each problem in a line of its own. Returns the reason for refused connections, which names
+// the first problem.
 std::string say_problems(const std::string& path, const config::Problems& problems) {
   for (const config::Problem& problem : problems) log::warn("{}", config::to_string(problem));
   std::string reason = path + " can't be honoured";
@@ -100,16 +102,16 @@ std::string say_problems(const std::string& path, const config::Problems& proble
   return reason;
 }
 
-// A transport that was to start, and the NICs it carries.
+// A transport that the config asks for, and the NICs it carries.
 struct Started {
   const TransportSource* source = nullptr;
   config::Fabric fabric;
-  Transport* transport = nullptr;  // Null: it can't, says `refusal`.
+  Transport* transport = nullptr;  // Null: could not start; see `refusal`.
   std::string refusal;
   int devices_shown = 0;
 };
 
-// By each source that has NICs in the config, into `startup`.
+// Starts each source that has NICs in the config; the transports go into `startup`.
 std::vector<Started> start_transports(const std::vector<TransportSource>& sources,
                                       const config::Fabric& fabric, Startup& startup) {
   std::vector<Started> all;
@@ -130,14 +132,14 @@ std::vector<Started> start_transports(const std::vector<TransportSource>& source
   return all;
 }
 
-// The device for NIC `i` of the fabric: NCCL counts them in the config's order, whoever carries
-// them.
+// The device for NIC `i` of the fabric. NCCL counts devices in the config's order, over all
+// transports.
 Device device_for(const config::Fabric& fabric, std::size_t i, std::vector<Started>& started) {
   const config::Nic& nic = fabric.nics[i];
   const auto one = std::ranges::find_if(
       started, [&](const Started& candidate) { return candidate.source->carries(nic); });
   if (one == started.end())
-    return promised_device(fabric, i, "no transport of this build carries NICs of its driver");
+    return promised_device(fabric, i, "this build has no transport for NICs of its driver");
   if (one->transport == nullptr) return promised_device(fabric, i, one->refusal);
   const int number = one->devices_shown++;
   return {.properties = one->transport->devices()[static_cast<std::size_t>(number)],
@@ -153,7 +155,7 @@ TransportKind kind_of(TransportRequest request) {
   return request == TransportRequest::kVerbs ? TransportKind::kVerbs : TransportKind::kUstack;
 }
 
-// Leaves those NICs in `fabric` that ZTCP_TRANSPORT means. Absent: all is well; else why not.
+// Keeps only the NICs in `fabric` that ZTCP_TRANSPORT selects. Returns the reason on failure.
 std::optional<std::string> choose_nics(const StartupSources& sources,
                                        const config::Environment& environment,
                                        std::optional<config::Fabric>& fabric) {
@@ -176,7 +178,7 @@ std::optional<std::string> choose_nics(const StartupSources& sources,
   if (fabric->nics.empty() && !source->find_nics)
     return fmt::format("{}, but {} has no NIC for {}", said, fabric->path, to_string(kind));
   if (left_out > 0)
-    log::info("{}: {} of the {} NICs of {} are left alone", said, left_out, all, fabric->path);
+    log::info("{}: {} of the {} NICs in {} are not used", said, left_out, all, fabric->path);
   if (!fabric->nics.empty()) return std::nullopt;
   auto chosen = source->find_nics(std::move(*fabric));
   if (!chosen) return fmt::format("{}: {}", said, chosen.error());
@@ -184,8 +186,8 @@ std::optional<std::string> choose_nics(const StartupSources& sources,
   return std::nullopt;
 }
 
-// What is shown several times, behind all others: these keep their numbers, by which NCCL pairs the
-// NICs of two hosts.
+// Adds the second and further views of NICs that are shown several times. They go behind all
+// others: NCCL pairs the NICs of two hosts by number, so the first views keep theirs.
 void add_views(std::vector<Device>& devices) {
   const std::size_t nics = devices.size();
   for (std::size_t i = 0; i < nics; ++i)
@@ -198,14 +200,14 @@ void add_views(std::vector<Device>& devices) {
       if (devices[i].properties.views < number) continue;
       Device view = devices[i];
       view.properties.name += fmt::format("#{}", number);
-      // One port twice would be one to NCCL.
+      // NCCL would take two devices with the same port for one.
       view.properties.port = static_cast<std::uint16_t>(view.properties.port + number - 1);
       devices.push_back(std::move(view));
     }
   }
 }
 
-// By whose rule NCCL's channels may be chosen (ChannelTuner): that of the transport which carries
+// The transport by whose rule NCCL's channels may be chosen (ChannelTuner): the one that carries
 // all NICs.
 std::optional<TransportKind> choose_tuning(const std::vector<TransportSource>& sources,
                                            const config::Fabric& fabric) {
@@ -291,7 +293,7 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
     if (is_shown(fabric, i)) startup.devices.push_back(device_for(fabric, i, started));
   const auto refusing =
       std::ranges::find_if(startup.devices, [](const Device& d) { return d.transport == nullptr; });
-  // Some NICs serve all the same, unless the host shall fall back.
+  // The other NICs work all the same, unless the host is to fall back.
   if (refusing != startup.devices.end() &&
       (startup.transports.empty() || environment.on_error == config::OnError::kFallback))
     return refuse(loaded, environment, host, refusing->refusal);

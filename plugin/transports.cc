@@ -30,7 +30,7 @@ Created create_sockets(const config::Fabric& fabric, const config::CpuShare& cpu
   return in_words(sockets::create(fabric, std::move(*devices), cpus));
 }
 
-// Once: what it says of NCCL_IBVERBS_LIB is said once.
+// Opened once, so that a warning about NCCL_IBVERBS_LIB appears once.
 const tl::expected<const verbs::Api*, std::string>& libibverbs(
     const verbs::NcclVariables& variables) {
   static const auto& opened = *new auto(verbs::open_library_for(variables));
@@ -43,16 +43,16 @@ Created create_verbs(const config::Fabric& fabric) {
                   [](const config::Nic& nic) { return nic.driver == config::NicDriver::kVerbs; });
   const verbs::NcclVariables variables = verbs::read_nccl_variables();
   const auto api = has_rdma ? libibverbs(variables)
-                            : tl::unexpected(std::string("no NIC of the config wants it"));
+                            : tl::unexpected(std::string("no NIC in the config uses RDMA"));
   const std::vector<LocalAddress> all = local_addresses();
   std::vector<verbs::Device> devices =
       api ? verbs::devices_of(**api, fabric, variables, all)
           : verbs::devices_without_library(api.error(), fabric, variables, all);
   if (!api && devices.empty()) return tl::unexpected(api.error());
   for (const std::string& ignored : variables.ignored)
-    log::warn("{} is none of its values and ignored: correct or unset it", ignored);
+    log::warn("{} is not a valid value and is ignored: correct or unset it", ignored);
   for (const std::string& unheeded : variables.unheeded)
-    log::warn("{}; unset it for ztcp, which does not look at it", unheeded);
+    log::warn("{}; unset it: ztcp does not read it", unheeded);
   return in_words(verbs::create(fabric, std::move(devices)));
 }
 
@@ -60,7 +60,7 @@ tl::expected<config::Fabric, std::string> find_interfaces(config::Fabric setting
   return sockets::fabric_of(std::move(settings), sockets::interface_request(), local_addresses());
 }
 
-// Agreed upon over the interface that NCCL's own sockets would take first.
+// Queue pairs are negotiated over the interface that NCCL's own sockets would take first.
 tl::expected<config::Fabric, std::string> find_rdma_devices(config::Fabric settings) {
   const verbs::NcclVariables variables = verbs::read_nccl_variables();
   const auto& api = libibverbs(variables);
@@ -69,14 +69,14 @@ tl::expected<config::Fabric, std::string> find_rdma_devices(config::Fabric setti
   const auto choice = sockets::choose_interfaces(sockets::interface_request(), all);
   if (choice.taken.empty())
     return tl::unexpected("no interface that is up fits " + choice.by +
-                          ", over which queue pairs could be agreed upon");
+                          ", and queue pairs are negotiated over one");
   return verbs::fabric_of(**api, std::move(settings), variables, choice.taken.front());
 }
 
 }  // namespace
 
 std::vector<TransportSource> transport_sources() {
-  // Once, and for all devices: NCCL and training frameworks change the mask later.
+  // Read once, for all devices: NCCL and training frameworks change the CPU mask later.
   config::LiveMachine machine;
   const auto cpus = std::make_shared<const config::CpuShare>(config::read_cpu_share(machine));
   return {{.kind = TransportKind::kUstack,

@@ -28,8 +28,6 @@ FEW_WORDS = 500  # A folder with fewer words may have one of either.
 # Folders and pages that are still to be rewritten.
 BEHIND = {
     "config",
-    "hugepage",
-    "plugin",
     "tests/unit/comms",
     "tests/unit/config",
     "tests/unit/hugepage",

@@ -2,19 +2,19 @@
 // Copyright the ztcp authors
 //
 // Adapters from NCCL's signatures to the version-free Net. Each is named after the first version
-// that uses it and serves every later one whose table has the same signature. Declared through
-// NCCL's signature types, so a table and its adapters can't drift apart.
+// that uses it, and serves every later one with the same signature. Declared through
+// NCCL's signature types, so that a table and its adapters cannot drift apart.
 #pragma once
 
 #include "plugin/abi/nccl_abi.h"
 #include "plugin/agreement.h"
 
-// The tables are the only symbols that leave the library (exports.map).
+// The tables are the only exported symbols (exports.map).
 #define ZTCP_EXPORT [[gnu::visibility("default")]]
 
 namespace ztcp::plugin::abi {
 
-// NCCL_NET=ztcp selects us. Must be readable before init.
+// NCCL_NET=ztcp selects this name. Must be readable before init.
 inline constexpr const char* kName = "ztcp";
 
 ncclNetInit_v3_t init_v3;
@@ -56,13 +56,13 @@ ncclNetFlush_v3_t flush_v3;  // Blocks.
 ncclNetIflush_v4_t iflush_v4;
 ncclNetIflush_v5_t iflush_v5;
 ncclNetTest_v3_t test_v3;
-ncclNetClose_v3_t close_v3;               // Senders, receivers and listeners alike.
-ncclNetMakeVDevice_v9_t make_vdevice_v9;  // What can't be merged stays alone.
+ncclNetClose_v3_t close_v3;               // For senders, receivers and listeners.
+ncclNetMakeVDevice_v9_t make_vdevice_v9;  // Shows NICs that cannot be merged one by one.
 ncclNetMakeVDevice_v9_t make_vdevice_v11;
 ncclNetMakeVDevice_v12_t make_vdevice_v12;
 ncclNetFinalize_v11_t finalize_v11;
 
-// Left NULL in every table, as NCCL allows: getDeviceMr and irecvConsumed (no device offload),
+// Left NULL in every table, as NCCL allows: getDeviceMr and irecvConsumed (no device offload), and
 // setNetAttr (hints).
 
 }  // namespace ztcp::plugin::abi

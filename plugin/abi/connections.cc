@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Start and end: of the plugin, of its devices' listeners and of connections.
+// Start and end of the plugin, and its devices' listeners and connections.
 #include <cstddef>
 
 #include "plugin/abi/common.h"
@@ -25,8 +25,8 @@ CommOptions options_of(const ncclNetCommConfig_v10_t* config, std::uint64_t comm
   return {communicator, config == nullptr ? NCCL_NET_TRAFFIC_CLASS_UNDEF : config->trafficClass};
 }
 
-// Writes NCCL's output argument, after success only: a comm set by a failed call gets closed
-// twice. The Held* becomes the void* that is read back when it is used.
+// Writes NCCL's output argument, after success only: NCCL would close a comm set by a failed call
+// twice. The Held* becomes the void* that later calls cast back.
 template <class Held, class T>
 Told<void> hand_out(const Told<T*>& made, void** out) {
   if (!made) return pass_on(made.error());
@@ -61,8 +61,8 @@ ncclResult_t init(ncclDebugLogger_t log, bool asks_tuner) {
 
 }  // namespace
 
-// NCCL asks the network's library for a tuner from 2.22 on, of which 2.24 is the first with a table
-// of its own.
+// NCCL asks the network's library for a tuner from 2.22 on; 2.24 is the first of these with a
+// network table of its own.
 ncclResult_t init_v3(ncclDebugLogger_t log) { return init(log, /*asks_tuner=*/false); }
 
 ncclResult_t init_v9(ncclDebugLogger_t log) { return init(log, /*asks_tuner=*/true); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a connection is asked for: memory, messages, flushes.
+// The calls on a connection: memory registration, messages, flushes.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -17,13 +17,13 @@
 namespace ztcp::plugin::abi {
 namespace {
 
-// NCCL holds Comm*; these say which one the call must be about.
+// NCCL holds Comm*; these cast it to the type the call must be about.
 Comm& comm_of(void* p) { return *static_cast<Comm*>(p); }
 SendComm& sender(void* p) { return static_cast<SendComm&>(comm_of(p)); }
 RecvComm& receiver(void* p) { return static_cast<RecvComm&>(comm_of(p)); }
 MemoryKey* key_of(void* mhandle) { return static_cast<MemoryKey*>(mhandle); }
 
-// nullptr asks NCCL to try again.
+// Writing nullptr asks NCCL to try again.
 Told<void> hand_out(const Result<Request*>& posted, void** out) {
   if (!posted) [[unlikely]]
     return pass_on(posted.error());
@@ -41,7 +41,7 @@ Told<void> post_send(void* comm, const void* data, std::size_t size, int tag, vo
       request);
 }
 
-// NCCL's parallel arrays, of which those may be NULL that a table does not have.
+// NCCL's parallel arrays. Those that a table does not have are NULL.
 template <class Size>
 struct Arrays {
   void** data;
@@ -73,7 +73,7 @@ struct Arrays {
 template <class Size>
 Told<void> check_buffers(const char* entry, int n, const Size* sizes) {
   if (n < 1 || n > static_cast<int>(kMaxReceives)) [[unlikely]]
-    return report(Errc::kInvalidArgument, "{} of {} buffers: 1 to {} at a time (maxRecvs)", entry,
+    return report(Errc::kInvalidArgument, "{} of {} buffers: allowed are 1 to {} (maxRecvs)", entry,
                   n, kMaxReceives);
   for (int i = 0; i < n; ++i)
     if constexpr (std::is_signed_v<Size>)
@@ -83,8 +83,8 @@ Told<void> check_buffers(const char* entry, int n, const Size* sizes) {
 }
 
 // Tables from v9 on (sizes are size_t) get `*request` as NCCL_NET_OPTIONAL_RECV_COMPLETION for a
-// single buffer of LL or LL128, and as NULL for one of Simple. We always complete; but what is not
-// known to be Simple may be polled.
+// single buffer of LL or LL128, and as NULL for one of Simple. Every request here completes; but
+// the GPU may poll a buffer that is not known to be Simple.
 template <class Size>
 bool tells_simple(int n, void* const* request) {
   return std::is_unsigned_v<Size> && n == 1 && *request == nullptr && receive_hints_are_on();
@@ -117,11 +117,11 @@ Told<void> post_flush(void* comm, int n, void** data, const int* sizes, void** m
 Told<bool> finish(void* request, int* sizes) {
   Request& asked = *static_cast<Request*>(request);
   const std::size_t buffers = asked.buffers();
-  std::array<std::size_t, kMaxReceives> moved;  // NOLINT: test() writes what is read.
+  std::array<std::size_t, kMaxReceives> moved;  // NOLINT: only entries that test() wrote are read.
   const Result<bool> done = asked.test({moved.data(), buffers});
   if (!done) [[unlikely]]
     return pass_on(done.error());
-  // Exactly as many as there are: NCCL passes a plain int for a send.
+  // Writes exactly `buffers` entries: for a send NCCL passes a pointer to a plain int.
   if (*done && sizes != nullptr)
     std::transform(moved.begin(), moved.begin() + buffers, sizes,
                    [](std::size_t size) { return static_cast<int>(size); });
@@ -130,7 +130,7 @@ Told<bool> finish(void* request, int* sizes) {
 
 Told<void> register_region(void* comm, const Region& region, int type, void** mhandle) {
   if (type != NCCL_PTR_HOST && type != NCCL_PTR_CUDA)
-    return report(Errc::kInvalidArgument, "regMr of memory of type {}", type);
+    return report(Errc::kInvalidArgument, "regMr of unknown memory type {}", type);
   Region typed = region;
   typed.kind = type == NCCL_PTR_CUDA ? MemoryKind::kCuda : MemoryKind::kHost;
   const Told<MemoryKey*> key = register_memory(comm_of(comm), typed);
@@ -139,7 +139,7 @@ Told<void> register_region(void* comm, const Region& region, int type, void** mh
   return {};
 }
 
-// Sizes were int: regMr's up to v7, the others' up to v8.
+// Sizes are int in older tables: in regMr up to v7, in the other calls up to v8.
 Told<std::size_t> from_int(int size, const char* what) {
   if (size < 0) [[unlikely]]
     return report(Errc::kInvalidArgument, "{} of {} bytes", what, size);
@@ -162,7 +162,8 @@ ncclResult_t reg_mr_v8(void* comm, void* data, size_t size, int type, void** mha
   });
 }
 
-// NCCL calls it for devices whose ptrSupport has NCCL_PTR_DMABUF, and closes the descriptor then.
+// NCCL calls it for devices with NCCL_PTR_DMABUF in ptrSupport, and closes the descriptor
+// afterwards.
 ncclResult_t reg_mr_dma_buf_v6(void* comm, void* data, size_t size, int type, uint64_t offset,
                                int fd, void** mhandle) {
   return guard("regMrDmaBuf", [&] {

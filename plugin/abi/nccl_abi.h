@@ -2,11 +2,11 @@
  * Copyright the ztcp authors
  *
  * NCCL's network-plugin interface, versions 3 to 12 (NCCL 2.6 to 2.30), in our own declarations.
- * The names and layouts are NCCL's: facts, pinned below by size and offset, and compared with real
- * NCCL headers by tests/unit/plugin/nccl_headers_check.cc when -Dnccl_headers=PATH is given.
+ * Names and layouts are NCCL's: pinned below by size and offset, and compared with real NCCL
+ * headers by tests/unit/plugin/nccl_headers_check.cc when -Dnccl_headers=PATH is given.
  *
  * Each signature stands once, named after the first version that has it (ncclNetIsend_v5_t serves
- * v5 to v8), so a table reads as what it shares with its elders and what it changed. Valid C11 and
+ * v5 to v8), so a table shows the differences from earlier ones. Valid C11 and
  * C++20, because the test hosts that load the plugin are C. Constants are enumerators, not macros:
  * the comparison includes NCCL's header after this one.
  */

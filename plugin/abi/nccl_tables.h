@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright the ztcp authors
  *
- * The tables themselves, ncclNet_v3_t to ncclNet_v12_t, and the signatures in them. Included by
- * nccl_abi.h, which explains; never alone.
+ * The tables themselves, ncclNet_v3_t to ncclNet_v12_t, and the signatures in them. Included only
+ * by nccl_abi.h; see there.
  */
 // NOLINTBEGIN: NCCL's names, C's ways.
 #pragma once

@@ -3,9 +3,9 @@
  *
  * NCCL's tuner interface, versions 3 to 5, in our own declarations: NCCL 2.22 to 2.29 look for it
  * in the library of the network, 2.30 still does where there is no version 6. Version 2, of NCCL
- * 2.21, is left out: what it is told is used as it is, more channels than there are included. Nor
- * are 2.22 and 2.23 tuned, whose network table is also that of older ones (connections.cc). Names
- * and layouts are NCCL's: facts, held against its headers by
+ * 2.21, is left out: NCCL 2.21 uses the tuner's answer unchecked, even if it has fewer channels.
+ * 2.22 and 2.23 are not tuned, either: older NCCL shares their network table (connections.cc).
+ * Names and layouts are NCCL's, compared with its headers by
  * tests/unit/plugin/nccl_tuner_headers_check.cc when -Dnccl_tuner_headers=PATH is given.
  */
 // NOLINTBEGIN: NCCL's names, C's ways.
@@ -31,13 +31,13 @@ enum { NCCL_PROTO_LL = 0, NCCL_PROTO_LL128 = 1, NCCL_PROTO_SIMPLE = 2 };
 
 typedef ncclResult_t ncclTunerInit_v3_t(size_t nRanks, size_t nNodes, ncclDebugLogger_t logFunction,
                                         void** context);
-/* Of NVLink domains and of NCCL's own model; neither is read. */
+/* The last two hold NVLink domains and NCCL's own model; neither is read. */
 typedef ncclResult_t ncclTunerInit_v5_t(void** context, uint64_t commId, size_t nRanks,
                                         size_t nNodes, ncclDebugLogger_t logFunction,
                                         void* nvlDomainInfo, void* constants);
 
-/* collCostTable is float[numAlgo][numProto], whatever its type says: microseconds, or -1 for what
- * NCCL will not take. *nChannels stays 0 for NCCL's own number. */
+/* collCostTable is float[numAlgo][numProto], although declared otherwise: microseconds, or -1 for
+ * combinations that NCCL will not use. *nChannels stays 0 for NCCL's own number. */
 typedef ncclResult_t ncclTunerGetCollInfo_v3_t(void* context, ncclFunc_t collType, size_t nBytes,
                                                int numPipeOps, float** collCostTable, int numAlgo,
                                                int numProto, int* nChannels);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// getProperties of every version, and makeVDevice, which makes one more device to ask about. NCCL's
-// structure arrives uninitialised, so each version's filler writes every field, building on the
-// fields it shares with all others.
+// getProperties of every version, and makeVDevice, which adds a device. NCCL's structure arrives
+// uninitialised, so each version's filler writes every field; all build on a common filler.
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
@@ -17,7 +16,7 @@
 namespace ztcp::plugin::abi {
 namespace {
 
-// NCCL borrows the strings and does not write to them, whatever their type says.
+// NCCL borrows the strings and does not write to them, though their type would allow it.
 char* borrowed(const std::string& text) { return const_cast<char*>(text.c_str()); }
 
 int pointer_support(const DeviceProperties& d) {
@@ -57,8 +56,8 @@ void fill_v8(const DeviceProperties& d, P& p) {
   p.regIsGlobal = d.registration_is_global ? 1 : 0;
 }
 
-// A physical device is a virtual one of a single NIC: itself. NCCL copies `ndevs` entries, so
-// none may be left unwritten.
+// A physical device is a virtual one of a single NIC: itself. NCCL copies `ndevs` entries, so all
+// of them must be written.
 template <class P>
 void fill_v9(const Device& device, int index, P& p) {
   fill_v8(device.properties, p);
@@ -67,7 +66,7 @@ void fill_v9(const Device& device, int index, P& p) {
   p.vProps.ndevs = 1;
   p.vProps.devs[0] = index;
   if (!device.parts.empty()) {
-    // Of as many as the table that asks could have merged.
+    // Limited to the number that this table's version could have merged.
     const std::size_t most = std::min(device.parts.size(), std::size(p.vProps.devs));
     p.vProps.ndevs = static_cast<int>(most);
     std::copy_n(device.parts.begin(), most, p.vProps.devs);
@@ -99,7 +98,7 @@ ncclResult_t with_device(int index, Fill&& fill) {
   });
 }
 
-// Which parts, it is asked through getProperties.
+// NCCL reads the parts through getProperties.
 ncclResult_t merge_into(int* out, int count, std::span<const int> parts, Net::Unmerged unmerged) {
   return guard("makeVDevice", [&]() -> Told<void> {
     if (count < 1 || static_cast<std::size_t>(count) > parts.size())

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// NCCL's tuner in the library of its network. NCCL asks for one tuner in each communicator, after
-// the network's init, and then before each collective. Where this process does not tune (Net), the
-// answers are NCCL's own: a failure would end the collective.
+// NCCL's tuner in the library of its network. NCCL makes one tuner per communicator, after the
+// network's init, and asks it before each collective. Where this process does not tune (Net), it
+// answers with NCCL's own choice: a failure would end the collective.
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,7 +17,7 @@
 namespace ztcp::plugin::abi {
 namespace {
 
-// Null: NCCL's own choices stand.
+// A null context leaves NCCL's own choices unchanged.
 ncclResult_t tuner_init(std::size_t ranks, std::size_t hosts, void** context) {
   return guard("tuner's init", [&]() -> Told<void> {
     const std::optional<TransportKind> network = net().tuned();
@@ -44,7 +44,7 @@ ncclResult_t tuner_get_coll_info_v3(void* context, ncclFunc_t collective, size_t
     if (context == nullptr || algorithms <= 0 || protocols <= 0) return {};
     const auto rows = static_cast<std::size_t>(algorithms);
     const auto columns = static_cast<std::size_t>(protocols);
-    // One array of rows, behind NCCL's cast.
+    // The table is one contiguous array of rows, behind NCCL's cast.
     CostTable table({reinterpret_cast<float*>(costs), rows * columns}, columns);
     if (const int wanted =
             static_cast<const ChannelTuner*>(context)->tune(collective, bytes, table);

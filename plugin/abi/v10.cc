@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// NCCL 2.26 and 2.27. A profiler callback, a traffic class and profiler handles appear.
+// NCCL 2.26 and 2.27. Adds a profiler callback, a traffic class and profiler handles.
 #include "plugin/abi/common.h"
 
 using namespace ztcp::plugin::abi;

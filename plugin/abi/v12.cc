@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// NCCL 2.30. Rail and plane ids in the properties.
+// NCCL 2.30. Adds rail and plane ids to the properties.
 #include "plugin/abi/common.h"
 
 using namespace ztcp::plugin::abi;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// NCCL 2.13 to 2.18. regMrDmaBuf appears; NCCL calls it for devices that offer
-// NCCL_PTR_DMABUF.
+// NCCL 2.13 to 2.18. Adds regMrDmaBuf; NCCL calls it for devices that offer NCCL_PTR_DMABUF.
 #include "plugin/abi/common.h"
 
 using namespace ztcp::plugin::abi;

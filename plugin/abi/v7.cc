@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// NCCL 2.19. Device offload appears: connect and accept pass a device handle.
+// NCCL 2.19. Adds device offload: connect and accept pass a device handle.
 #include "plugin/abi/common.h"
 
 using namespace ztcp::plugin::abi;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// NCCL 2.24 and 2.25. isend and irecv take size_t; virtual devices appear.
+// NCCL 2.24 and 2.25. isend and irecv take size_t; adds virtual devices.
 #include "plugin/abi/common.h"
 
 using namespace ztcp::plugin::abi;

@@ -187,7 +187,7 @@ def gpu_memory_refused():
     with SoftFabric() as fabric:
         receiver, sender = gpu_streams(fabric, receiver_gpu=False, senders="no-dmabuf")
         ends_with_error(sender, 30)
-        said(fabric, r"GPUDirect RDMA (off: its driver registers no DMA-BUF|on \(nv)", r"ptrSupport says what this device moves")
+        said(fabric, r"GPUDirect RDMA (off: its driver registers no DMA-BUF|on \(nv)", r"ptrSupport lists the memory this device moves")
         ends_with_error(receiver, TOLD_BOUND_S)
 
 

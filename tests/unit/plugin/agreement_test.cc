@@ -70,7 +70,7 @@ TEST(Agreement, NamesTheTunerOfOneRankOnly) {
   const Agreement off = changed(shown_often(), [](Agreement& a) { a.tuner = a.tuner_rule = 0; });
   const char* const text =
       "this rank (host a) chooses NCCL's channels by size (rule 3 of kernel sockets), the peer "
-      "(host b) leaves them to NCCL, and ranks that differ in it wait for each other for ever: "
+      "(host b) leaves them to NCCL, and ranks that differ in this wait for each other for ever: "
       "export ZTCP_TUNER=off on all hosts";
   EXPECT_EQ(between(shown_often(), off), text);
   EXPECT_THAT(between(off, shown_often()),

@@ -53,7 +53,7 @@ TEST_F(NetMerging, NicsWithoutAPciFunctionAreNotMerged) {
   devices_.back().pci_path.clear();
   new_context();
   EXPECT_FALSE(merge({0, 1}));
-  EXPECT_NE(log_.infos().back().find("on no PCI function"), std::string::npos);
+  EXPECT_NE(log_.infos().back().find("without a PCI path"), std::string::npos);
 }
 
 TEST_F(NetMerging, WhatIsNotMergedIsRefusedWithoutAWarning) {

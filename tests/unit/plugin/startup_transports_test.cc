@@ -55,7 +55,7 @@ TEST_F(TwoTransportsStart, OnlyTheNicsOfTheTransportThatWasAskedForAreUsed) {
   ASSERT_TRUE(startup);
   EXPECT_EQ(names_of(*startup), (std::vector<std::string>{"tap0", "tap1"}));
   EXPECT_TRUE(contains(log_.infos()[0],
-                       "ZTCP_TRANSPORT=sockets: 1 of the 3 NICs of /etc/ztcp.conf are left alone"))
+                       "ZTCP_TRANSPORT=sockets: 1 of the 3 NICs in /etc/ztcp.conf are not used"))
       << log_.infos()[0];
   ask_for(config::TransportRequest::kUstack, "ustack");
   startup = start();

@@ -89,7 +89,7 @@ TEST(CheckMemory, HugepagesOfAnotherSize) {
   CheckedMachine machine;
   machine.fabric.hugepages.page_kib = 1048576;
   EXPECT_THAT(machine.fault("hugepages").what,
-              HasSubstr("needs 1 x 1 GiB hugepages on NUMA node 0, where the kernel has none"));
+              HasSubstr("needs 1 x 1 GiB hugepages on NUMA node 0, but the kernel has none"));
 }
 
 // DPDK is told node by node what to take, and NICs that know no node are counted on node 0.
