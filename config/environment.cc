@@ -17,12 +17,12 @@
 namespace ztcp::config {
 namespace {
 
-// ztcp_perf and the reference plugin speak to their own processes, in which the plugin is loaded.
+// ztcp_perf and the reference plugin set these for their own processes, which load the plugin.
 bool is_of_a_tool(std::string_view variable) {
   return variable.starts_with("ZTCP_PERF_") || variable.starts_with("ZTCP_REFERENCE_");
 }
 
-// NCCL's own, by which somebody else has said who chooses its channels, or how many there are.
+// NCCL's own variables, by which the user has set another tuner, or the number of channels.
 bool says_channels(std::string_view name) {
   return name == "NCCL_TUNER_PLUGIN" || name == "NCCL_MIN_NCHANNELS" || name == "NCCL_MIN_CTAS";
 }
@@ -30,7 +30,7 @@ bool says_channels(std::string_view name) {
 constexpr std::string_view kTellsApart = "NCCL_NET_OPTIONAL_RECV_COMPLETION=";
 constexpr std::string_view kChannelsPerPeer = "NCCL_NCHANNELS_PER_NET_PEER=";
 
-// As NCCL reads numbers; what it ignores is 0, and above 64 it has no more channels.
+// Parses like NCCL: 0 where NCCL ignores the value, and at most 64, its limit of channels.
 std::uint8_t channels_of(const char* text) {
   return static_cast<std::uint8_t>(std::clamp(std::strtoll(text, nullptr, 0), 0LL, 64LL));
 }
@@ -49,7 +49,7 @@ class Reader {
              fmt::format("unset {}", name));
       return;
     }
-    // NAME= is how a launcher unsets what it always passes.
+    // Launchers write NAME= to unset a variable that they always pass.
     if (value.empty()) return;
     if (name == "ZTCP_CONFIG") out_.config_path = value;
     if (name == "ZTCP_LOG") out_.log_file = value;
@@ -68,7 +68,7 @@ class Reader {
              "export ZTCP_ON_ERROR=fail");
   }
 
-  // Start-up refuses what is no transport, with a reason that every rank hears: no problem here.
+  // Start-up refuses an unknown transport, with a reason that every rank sees: no problem here.
   void take_transport(std::string_view value) {
     out_.transport_text = value;
     out_.transport = value == "ustack"    ? TransportRequest::kUstack
@@ -77,8 +77,8 @@ class Reader {
                                           : TransportRequest::kUnknown;
   }
 
-  // Start-up refuses what is neither, as it does with transports: a guess would make this host
-  // choose other channels than those of hosts where it is spelt right.
+  // Start-up refuses other values, as it does with transports: a guess would make this host choose
+  // other channels than hosts with the right spelling.
   void take_tuner(std::string_view value) {
     if (value == "off" || value == "0")
       out_.untuned_by = fmt::format("ZTCP_TUNER={}", value);
@@ -113,7 +113,7 @@ Environment read_environment(const char* const* variables) {
   Reader reader(environment);
   for (; variables != nullptr && *variables != nullptr; ++variables) {
     const std::string_view variable = *variables;
-    // NCCL compares without regard to case, too.
+    // NCCL ignores case, too.
     if (variable.starts_with("NCCL_NET="))
       environment.ztcp_is_demanded = strcasecmp(*variables + 9, "ztcp") == 0;
     if (variable.starts_with(kTellsApart))

@@ -21,7 +21,7 @@ std::vector<MeshPeer> mesh_peers(const Fabric& fabric, const Nic& nic) {
     const bool serves = nic.name < other.name;
     MeshPeer peer{&other, {}, serves};
     const auto& [first, second] = std::minmax(nic.name, other.name);
-    // No name has a plus, so that no two of these are alike.
+    // Names contain no plus, so all results differ.
     for (std::uint32_t queue = 0; queue < nic.queues; ++queue)
       peer.sockets.push_back(fmt::format("{}+{}+{}+{}", nic.memif_socket, first, second, queue));
     peers.push_back(std::move(peer));

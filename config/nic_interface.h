@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the kernel calls the interface of a NIC that stays with it.
+// The kernel's name of a kernel NIC's interface.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace ztcp::config {
 
-// The word of its sysfs folder, of "ip link" and of nft. An address with a label of its own is
-// known by that: "eth1:2" is on eth1.
+// The name in sysfs, in "ip link" and in nft. An address with its own label is named by that:
+// "eth1:2" is on eth1.
 inline std::string device_of(const Nic& nic) {
   return nic.interface.substr(0, nic.interface.find(':'));
 }

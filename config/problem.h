@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Something wrong with a config or a host: collected, so that all are reported together.
+// A fault of a config or a host: collected, so that all are reported together.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace ztcp::config {
 
 struct Problem {
   std::string where;  // "ztcp.conf:12:7", "nic.ztcp0.mtu", "/sys/..."
-  std::string what;   // What was found and what was wanted, both values named.
-  std::string mend;   // The command or edit that mends it; may be empty.
+  std::string what;   // The finding and the expectation, with both values.
+  std::string mend;   // The command or edit that corrects it; may be empty.
 };
 using Problems = std::vector<Problem>;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The fabric config as plain values: what load() makes of ztcp.conf and the environment. Defaults
-// stand in place; keys, units and meanings stand once in schema.toml, from which the man page is
-// generated. A test holds the two against each other.
+// The fabric config as plain values, which load() reads from ztcp.conf and the environment.
+// Defaults are initializers here; keys, units and meanings are in schema.toml, from which the man
+// page is generated. A test compares the two.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ inline constexpr std::uint32_t kSchemaVersion = 1;
 inline constexpr const char* kDefaultPath = "/usr/local/tfabric/tools/config/ztcp.conf";
 inline constexpr const char* kDefaultRunDir = "/usr/local/tfabric/tools/run";
 
-// What a NIC is driven by: pci = a DPDK port on vfio; memif = shared memory to a switch or
-// peer process on this machine; tap = a tun/tap descriptor; socket = an interface that stays with
-// the kernel; verbs = an RDMA device.
+// The driver of a NIC: pci = a DPDK port on vfio; memif = shared memory to a switch or peer process
+// on this machine; tap = a tun/tap descriptor; socket = an interface that stays with the kernel;
+// verbs = an RDMA device.
 enum class NicDriver : std::uint8_t { kPci, kMemif, kTap, kSocket, kVerbs };
 enum class MemifRole : std::uint8_t { kServer, kClient, kMesh };
 enum class HostClass : std::uint8_t { kIommu, kNoIommu, kUnprivileged };  // A, B, C.
@@ -33,46 +33,46 @@ struct Host {
   std::string machine_id;  // /etc/machine-id when the file was written; empty: not checked.
   std::string hostname;
   HostClass host_class = HostClass::kUnprivileged;
-  std::string user;   // Who may run jobs here beside root; empty: nobody.
-  std::string group;  // The same.
+  std::string user;   // User allowed to run jobs here, beside root; empty: none.
+  std::string group;  // Group allowed to; empty: none.
   friend bool operator==(const Host&, const Host&) = default;
 };
 
 struct Nic {
-  std::string name;  // Device name NCCL shows: "ztcp0".
+  std::string name;  // Device name shown by NCCL: "ztcp0".
   NicDriver driver = NicDriver::kMemif;
   std::string pci;            // "0000:3b:00.0"; pci only.
-  std::string kernel_driver;  // What it had before: "virtio-pci".
-  MacAddress mac;             // pci, memif and tap; so are gateway, VLAN and MTU.
-  IpPrefix address;           // Theirs is IPv4.
+  std::string kernel_driver;  // Driver before set-up: "virtio-pci".
+  MacAddress mac;             // For pci, memif and tap, like gateway, VLAN and MTU.
+  IpPrefix address;           // IPv4 for those drivers.
   std::optional<Ipv4Address> gateway;
   std::uint16_t vlan_id = 0;
   std::uint16_t mtu_bytes = 1500;
   std::int32_t numa_node = -1;   // -1: unknown.
-  std::uint32_t speed_mbps = 0;  // 0: nobody has told.
+  std::uint32_t speed_mbps = 0;  // 0: unknown.
   std::string gpu_pci;           // GPU it is paired with; empty: any process may take it.
   std::string gpu_uuid;
-  std::int32_t rail = -1;   // Of its network, on all hosts; -1: its place among the devices.
-  std::int32_t plane = -1;  // Of that, where it has several; -1: not told.
+  std::int32_t rail = -1;   // Network's number on all hosts; -1: place among the devices.
+  std::int32_t plane = -1;  // Plane of that network; -1: not told.
   // memif
   std::string memif_socket;  // Path; relative to the config file's folder.
   MemifRole memif_role = MemifRole::kClient;
   std::uint32_t memif_id = 0;
   std::uint32_t queues = 1;        // kAutoQueues: by its speed and the CPUs; pci only.
-  std::uint32_t nccl_devices = 0;  // As so many NCCL is shown it; 0: chosen by itself. Not verbs.
+  std::uint32_t nccl_devices = 0;  // NCCL devices it is shown as; 0: automatic. Not verbs.
   // tap
   std::string tap_interface;
   // socket
-  std::string interface;  // "eth1"; without a config perhaps an address with a label: "eth1:2".
-  // socket and verbs: where the processes of this host listen; 0, which no file says: anywhere.
+  std::string interface;  // "eth1"; without a config perhaps an address's label: "eth1:2".
+  // socket and verbs: the ports on which processes of this host listen; 0, never in a file: any.
   std::uint16_t first_port = 7472;
   std::uint16_t last_port = 7535;
   // verbs
   std::string device;  // "mlx5_0"
   std::uint16_t device_port = 1;
-  std::int16_t gid_index = -1;      // -1: chosen by itself.
-  std::int16_t traffic_class = -1;  // -1: what NCCL asks for.
-  // -1, 0 of queue pairs and "auto": as NCCL's own variables have it (verbs/nccl_variables.h).
+  std::int16_t gid_index = -1;      // -1: automatic.
+  std::int16_t traffic_class = -1;  // -1: NCCL's.
+  // -1, 0 queue pairs and "auto": from NCCL's own variables (verbs/nccl_variables.h).
   std::int16_t service_level = -1;
   std::int16_t ack_timeout = -1;
   std::int16_t retries = -1;
@@ -81,33 +81,33 @@ struct Nic {
   std::uint16_t queue_pairs = 0;
   OnOff relaxed_ordering = OnOff::kAuto;
   std::int32_t adaptive_routing_threshold_bytes = -1;
-  std::string merge;  // With all that have the same, one device; empty: alone.
+  std::string merge;  // NICs with the same word are one device; empty: not merged.
   friend bool operator==(const Nic&, const Nic&) = default;
 };
 
-// What NCCL is told of a NIC's speed: where nobody knows it, what NCCL assumes itself.
+// The speed that NCCL is told; if unknown, the one that NCCL itself assumes.
 inline constexpr std::uint32_t kGuessedSpeedMbps = 10000;
 constexpr std::uint32_t told_speed_mbps(const Nic& nic) {
   return nic.speed_mbps != 0 ? nic.speed_mbps : kGuessedSpeedMbps;
 }
 
-// The device that NCCL is shown for it, which may be one of several NICs.
+// The name of the NCCL device that it belongs to, alone or merged.
 inline const std::string& device_name(const Nic& nic) {
   return nic.merge.empty() ? nic.name : nic.merge;
 }
 
-// One that stays with the kernel and is merged, with others or with RDMA devices: a rail.
+// A kernel NIC that is merged, with others or with RDMA devices: a rail.
 inline bool is_merged_socket(const Nic& nic) {
   return nic.driver == NicDriver::kSocket && !nic.merge.empty();
 }
 
-// `queues = "auto"` of a NIC on PCI: by its speed and the CPUs (plan::plan_device).
+// `queues = "auto"` for a NIC on PCI: by its speed and the CPUs (plan::plan_device).
 inline constexpr std::uint32_t kAutoQueues = 0;
 
 struct Hugepages {
   std::uint32_t page_kib = 0;            // 1048576 or 2048; 0: none (memif, tap).
-  std::uint32_t per_process_mib = 5120;  // Upper bound per GPU a process drives.
-  std::uint32_t spare_mib = 10240;       // What the host reserves beside one such for each NIC.
+  std::uint32_t per_process_mib = 5120;  // Upper bound per GPU that a process drives.
+  std::uint32_t spare_mib = 10240;       // Host's reserve beside per_process_mib of each NIC.
   friend bool operator==(const Hugepages&, const Hugepages&) = default;
 };
 
@@ -142,10 +142,10 @@ struct Tcp {
   friend bool operator==(const Tcp&, const Tcp&) = default;
 };
 
-// The number of NCCL connections that a NIC takes, sends and receives together: what the config
-// says, else what its driver can have without a cost. A NIC that a process drives itself reserves
-// memory for all of them (0.6 GiB of address space at an MTU of 9000), kernel sockets for none.
-// Equal configs give equal numbers on all hosts.
+// The number of NCCL connections that a NIC accepts, sends and receives together: the config's
+// value, else the largest that costs nothing with its driver. A NIC that a process drives itself
+// reserves memory for all of them (0.6 GiB of address space at an MTU of 9000), kernel sockets for
+// none. Equal configs give equal numbers on all hosts.
 constexpr std::uint32_t connections_of_nic(const Tcp& tcp, NicDriver driver) {
   constexpr std::uint32_t kReserved = 4096;
   if (tcp.max_connections != kAutoConnections) return tcp.max_connections;
@@ -156,19 +156,19 @@ struct Poller {
   PollerMode mode = PollerMode::kAuto;
   std::uint32_t spin_us = 50;         // Polls this long without work before it yields.
   std::uint32_t max_sleep_us = 1000;  // Longest sleep when idle.
-  std::vector<std::uint32_t> cpus;    // Empty: chosen near the NIC inside the process's mask.
-  std::int32_t workers = -1;          // Of each NIC; -1: as many as there are CPUs to spare for.
+  std::vector<std::uint32_t> cpus;    // Empty: chosen near the NIC within the process's mask.
+  std::int32_t workers = -1;          // Per NIC; -1: as many as there are spare CPUs.
   friend bool operator==(const Poller&, const Poller&) = default;
 };
 
 struct Fabric {
   std::uint32_t schema = kSchemaVersion;
-  std::string name;                      // Of the fabric; hosts of one job must agree.
-  std::string path;                      // Where it was read; empty: nowhere. Not a key.
-  std::string chosen_by;                 // Who chose the NICs, if not what was read. Not a key.
+  std::string name;                      // The fabric's name; hosts of one job must agree.
+  std::string path;                      // Path of the file; empty: none. Not a key.
+  std::string chosen_by;                 // The NICs' source, if not the file. Not a key.
   std::string run_dir = kDefaultRunDir;  // Locks; relative to the config's folder.
   OnError on_error = OnError::kFail;     // From ZTCP_ON_ERROR, not a key.
-  bool tunes_channels = false;           // NCCL asks us how many it shall use. Not a key.
+  bool tunes_channels = false;           // This library chooses NCCL's channels. Not a key.
   Host host;
   Hugepages hugepages;
   Messages messages;

@@ -27,9 +27,7 @@ FEW_WORDS = 500  # A folder with fewer words may have one of either.
 
 # Folders and pages that are still to be rewritten.
 BEHIND = {
-    "config",
     "tests/unit/comms",
-    "tests/unit/config",
     "tests/unit/hugepage",
     "tests/unit/plugin",
     "tests/unit/sockets",

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// ACS, "access control services" of PCI Express (PCIe 5.0 section 7.7.11): a switch that has them
-// on sends what a NIC and a GPU below it mean for each other up to the CPU, and GPUDirect RDMA is
-// slow.
+// ACS, "access control services" of PCI Express (PCIe 5.0 section 7.7.11): a switch with ACS on
+// sends traffic between a NIC and a GPU below it through the CPU, which makes GPUDirect RDMA slow.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -21,10 +20,10 @@
 namespace ztcp::config {
 namespace {
 
-constexpr std::size_t kExtended = 0x100;  // Where what only root may read begins.
+constexpr std::size_t kExtended = 0x100;  // Beyond this only root may read.
 constexpr std::uint32_t kAcsCapability = 0x000d;
 constexpr std::size_t kAcsControl = 6;
-// Of requests from one port below to another, and of the answers: redirected upstream.
+// Redirect requests and completions between ports of one switch upstream.
 constexpr std::uint32_t kRedirects = 0x04 | 0x08;
 
 std::uint32_t number_at(const std::string& bytes, std::size_t at, std::size_t count) {
@@ -34,9 +33,9 @@ std::uint32_t number_at(const std::string& bytes, std::size_t at, std::size_t co
   return number;
 }
 
-// ACS's control register; absent: the function has none, or its config space says nothing of it.
+// ACS's control register; absent: the function has none, or its config space is not readable.
 std::optional<std::uint32_t> acs_control(const std::string& config) {
-  constexpr int kMost = 64;  // A chain that never ends is a broken device's.
+  constexpr int kMost = 64;  // Ends a cyclic list of a broken device.
   std::size_t at = kExtended;
   for (int i = 0; i < kMost && at >= kExtended && at + 8 <= config.size(); ++i) {
     const std::uint32_t header = number_at(config, at, 4);
@@ -46,7 +45,7 @@ std::optional<std::uint32_t> acs_control(const std::string& config) {
   return std::nullopt;
 }
 
-// The functions from the root down to this one, itself included.
+// The functions from the root down to this one, inclusive.
 std::vector<std::string> way_to(Machine& machine, const std::string& pci) {
   const std::string target = machine.link_target(pci_folder(pci)).value_or("");
   std::vector<std::string> way;
@@ -55,7 +54,7 @@ std::vector<std::string> way_to(Machine& machine, const std::string& pci) {
   return way;
 }
 
-// The bridges between two functions below one switch; none where only the root joins them.
+// The bridges between two functions below one switch; empty where only the root connects them.
 std::vector<std::string> bridges_between(const std::vector<std::string>& a,
                                          const std::vector<std::string>& b) {
   const auto [end_a, end_b] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
@@ -95,16 +94,16 @@ Next check_rdma_acs(Checklist& list, const Nic& nic) {
   }
   if (!on.empty())
     list.warning("rdma_acs", nic.name,
-                 fmt::format("ACS is on at {}, between {} and its GPUs: what they send each other "
-                             "makes the way to the CPU and back",
+                 fmt::format("ACS is on at {}, between {} and its GPUs: their traffic detours "
+                             "through the CPU",
                              fmt::join(on, ", "), port.pci),
                  fmt::format("off in the BIOS, or after each boot: for d in {}; do sudo setpci -s "
-                             "$d ECAP_ACS+0x6.w=0000; done. Not where virtual machines are given "
-                             "devices: it keeps them apart",
+                             "$d ECAP_ACS+0x6.w=0000; done. Not on hosts that give devices to "
+                             "virtual machines: ACS isolates them",
                              fmt::join(on, " ")));
   else if (!unknown.empty())
     list.good("rdma_acs", nic.name,
-              fmt::format("whether ACS is on at {}, only root may read: sudo ztcp_setup --check",
+              fmt::format("only root can read whether ACS is on at {}: sudo ztcp_setup --check",
                           fmt::join(unknown, ", ")));
   else
     list.good(

@@ -46,7 +46,7 @@ void check_identity(Checklist& list) {
   const std::string what =
       fmt::format("the config was written for host {} (machine id {}), this machine id is {}",
                   host.hostname.empty() ? "unknown" : host.hostname, host.machine_id, *here);
-  // An image has a machine id of its own, and the NICs below tell more about the host.
+  // An image has a machine id of its own, and the NICs below identify the host better.
   if (in_container(list.machine))
     list.good("host", path, what + "; this is a container, so that says nothing");
   else
@@ -56,7 +56,7 @@ void check_identity(Checklist& list) {
 void check_run_dir(Checklist& list) {
   const std::string& folder = list.fabric.run_dir;
   const Fabric& fabric = list.fabric;
-  // What stays with the kernel is shared: there are no locks.
+  // Interfaces and RDMA devices are shared: there are no locks.
   if (std::all_of(fabric.nics.begin(), fabric.nics.end(), [](const Nic& nic) {
         return nic.driver == NicDriver::kSocket || nic.driver == NicDriver::kVerbs;
       }))
@@ -64,7 +64,7 @@ void check_run_dir(Checklist& list) {
   const bool on_pci = std::any_of(fabric.nics.begin(), fabric.nics.end(),
                                   [](const Nic& nic) { return nic.driver == NicDriver::kPci; });
   if (exists(list.machine, folder) && !is_folder(list.machine, folder))
-    list.fault("run_dir", folder, "NIC locks go here, but it is no folder",
+    list.fault("run_dir", folder, "NIC locks go here, but it is not a folder",
                "move it away, or name another run_dir");
   else if (list.machine.may_access(folder, W_OK | X_OK))
     list.good("run_dir", folder, "writable");
@@ -91,7 +91,7 @@ std::vector<std::string> paired_gpus(const Fabric& fabric) {
 void check_gpus(Checklist& list) {
   const std::vector<std::string> paired = paired_gpus(list.fabric);
   if (paired.empty()) return;
-  // A GPU of the config that the machine lacks: the card moved, or another machine type.
+  // A paired GPU that the machine lacks: the card was moved, or the machine type changed.
   for (const std::string& gpu : paired) {
     if (exists(list.machine, pci_folder(gpu)))
       list.good("gpu", gpu, "present");
@@ -99,7 +99,7 @@ void check_gpus(Checklist& list) {
       list.fault("gpu", gpu, "the config pairs a NIC with this GPU, but it is not in this machine",
                  kSetUpAnew);
   }
-  // A container may number PCI domains anew; the UUID in the config speaks for those.
+  // A container may number PCI domains differently; then the config's UUIDs identify the GPUs.
   const bool by_uuid = std::any_of(list.fabric.nics.begin(), list.fabric.nics.end(),
                                    [](const Nic& nic) { return !nic.gpu_uuid.empty(); });
   for (const std::string& gpu : list.gpus) {
@@ -113,7 +113,7 @@ void check_gpus(Checklist& list) {
   }
 }
 
-// Kinds of NICs, one bit each.
+// Drivers of NICs, one bit each.
 constexpr unsigned kind(NicDriver driver) { return 1U << static_cast<unsigned>(driver); }
 constexpr unsigned kPci = kind(NicDriver::kPci);
 constexpr unsigned kMemif = kind(NicDriver::kMemif);
@@ -121,7 +121,7 @@ constexpr unsigned kTap = kind(NicDriver::kTap);
 constexpr unsigned kSocket = kind(NicDriver::kSocket);
 constexpr unsigned kVerbs = kind(NicDriver::kVerbs);
 
-// Every check and the kinds of NICs it is for, in the order of the report.
+// Every check and the drivers it applies to, in the order of the report.
 using HostCheck = void (*)(Checklist&);
 constexpr HostCheck kHostChecks[] = {check_schema,  check_identity,    check_run_dir,
                                      check_gpus,    check_speed_units, check_watch_interface,
@@ -155,7 +155,7 @@ constexpr NicCheck kNicChecks[] = {
     {kVerbs, check_rdma_mtu},
 };
 
-// What the NICs of a kind need together.
+// Requirements that NICs of a kind have in common.
 struct SharedCheck {
   unsigned kinds;
   HostCheck judge;

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // Compares a Fabric with the machine it is used on, at init and in `ztcp_setup --check`. Each
-// mismatch names both values and the command that mends it.
+// mismatch names both values and the command that corrects it.
 #pragma once
 
 #include <cstddef>
@@ -19,30 +19,30 @@ namespace ztcp::config {
 
 // GPU PCI addresses this process can see ("0000:17:00.0"); empty: none, or no CUDA.
 using GpuList = std::vector<std::string>;
-// The NICs of the fabric, by index, that the asking process takes memory for; empty: not known, as
-// in `ztcp_setup --check`, which asks for a process at each of them.
+// Indices of the fabric's NICs that the asking process allocates memory for; empty: unknown, as in
+// `ztcp_setup --check`, which checks for a process at each NIC.
 using NicList = std::vector<std::size_t>;
 
 enum class Severity : std::uint8_t {
-  kGood,     // Looked at and right, or not readable here; `what` says which.
-  kWarning,  // Works, but perhaps not as meant.
-  kFault,    // Can't work: init refuses.
+  kGood,     // Checked and right, or not readable here; see the problem's text.
+  kWarning,  // Works, but perhaps not as intended.
+  kFault,    // Cannot work: init refuses.
 };
 
 struct Check {
   std::string name;  // "driver", "hugepages": one per kind of check, listed in ztcp_setup(8).
   Severity severity = Severity::kGood;
-  Problem problem;  // For kGood, `what` is what was found and `mend` is empty.
+  Problem problem;  // For kGood, `what` is the finding and `mend` is empty.
 };
 
-// The addresses that the kernel has, for NICs that stay with it.
+// The kernel's addresses, for NICs that stay with it.
 using AddressList = std::vector<LocalAddress>;
 
-// Every check that applies to this fabric, good ones included.
+// Runs every check that applies to this fabric and returns all results, good ones included.
 std::vector<Check> run_checks(const Fabric& fabric, Machine& machine, const GpuList& gpus,
                               const NicList& own_nics = {}, const AddressList& addresses = {});
 
-// What init refuses to go on with: the faults of run_checks().
+// Returns the faults of run_checks(), which make init refuse.
 Problems check_host(const Fabric& fabric, Machine& machine, const GpuList& gpus,
                     const NicList& own_nics = {}, const AddressList& addresses = {});
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What run_checks() passes from check to check: the question and the answers so far. Each
-// check_*() judges one thing and adds at least one answer where it applies.
+// State shared by the checks of run_checks(): the inputs and the results so far. Each check_*()
+// judges one thing and adds at least one result where it applies.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@
 
 namespace ztcp::config {
 
-// Where the config is of another machine than this one has become.
+// For a config that was written for another machine, or for this one before it changed.
 inline constexpr const char* kSetUpAnew =
-    "sudo ztcp_setup; ztcp_setup --dry-run shows first what that would change";
+    "sudo ztcp_setup; ztcp_setup --dry-run shows the changes first";
 
 struct Checklist {
   const Fabric& fabric;
@@ -27,9 +27,9 @@ struct Checklist {
   const NicList& own_nics;
   const AddressList& addresses;
   std::vector<Check> checks;
-  std::map<std::pair<std::string, std::uint16_t>, RdmaPort> rdma_ports;  // Those that were read.
+  std::map<std::pair<std::string, std::uint16_t>, RdmaPort> rdma_ports;  // Cache of the ports read.
 
-  // Of an RDMA NIC. Each has hundreds of places for GIDs, and checks compare them with each other.
+  // Cached: each port has hundreds of GID entries, and checks compare NICs with each other.
   const RdmaPort& rdma_port(const Nic& nic) {
     const auto [place, is_new] = rdma_ports.try_emplace({nic.device, nic.device_port});
     if (is_new) place->second = read_rdma_port(machine, nic.device, nic.device_port);
@@ -50,7 +50,7 @@ struct Checklist {
   }
 };
 
-// Whether the NIC's further checks can be judged.
+// Whether the NIC's further checks make sense.
 enum class Next : std::uint8_t { kGoOn, kStop };
 
 // settings.cc

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A NIC in shared memory against the machine.
+// Checks a NIC in shared memory.
 #include <algorithm>
 #include <string>
 #include <sys/un.h>
@@ -19,14 +19,14 @@
 namespace ztcp::config {
 namespace {
 
-// What is at the path of a socket and is none. A server would refuse to start, and rightly: it
-// might be anybody's file.
+// True for a file at the socket's path that is not a socket. A server refuses to start then: the
+// file may belong to someone else.
 bool is_no_socket(Machine& machine, const std::string& path) {
   const FileKind kind = machine.facts(path).kind;
   return kind != FileKind::kAbsent && kind != FileKind::kSocket;
 }
 
-// A Unix socket that a NIC makes or connects to.
+// A Unix socket that a NIC creates or connects to.
 struct Meeting {
   std::string path;
   bool serves = false;
@@ -41,11 +41,11 @@ std::vector<Meeting> meetings_of(const Checklist& list, const Nic& nic) {
   return meetings;
 }
 
-// False when it was found fault with.
+// Reports faults; returns false if there was one.
 bool check_meeting(Checklist& list, const Nic& nic, const Meeting& meeting) {
   if (is_no_socket(list.machine, meeting.path)) {
     list.fault("memif", nic.name,
-               fmt::format("memif_socket {} is there and is no socket", meeting.path),
+               fmt::format("memif_socket {} exists and is not a socket", meeting.path),
                fmt::format("ls -ld {}; move it away, or correct memif_socket in {}",
                            shell_word(meeting.path), list.fabric.path));
     return false;
@@ -62,7 +62,7 @@ bool check_meeting(Checklist& list, const Nic& nic, const Meeting& meeting) {
 
 }  // namespace
 
-// A path that can't be the address of a socket leaves nothing else to say.
+// Stops if the path cannot be the address of a socket: other faults would follow from this one.
 Next check_memif_path(Checklist& list, const Nic& nic) {
   constexpr std::size_t kRoom = sizeof(sockaddr_un{}.sun_path);
   for (const Meeting& meeting : meetings_of(list, nic)) {
@@ -83,13 +83,13 @@ Next check_memif_socket(Checklist& list, const Nic& nic) {
     list.fault("memif", nic.name, fmt::format("folder {} of memif_socket does not exist", folder),
                fmt::format("mkdir -p {}", shell_word(folder)));
   } else if (!is_folder(list.machine, folder)) {
-    list.fault("memif", nic.name, fmt::format("{} of memif_socket is no folder", folder),
+    list.fault("memif", nic.name, fmt::format("{} of memif_socket is not a folder", folder),
                fmt::format("correct memif_socket in {}", list.fabric.path));
   } else if (!list.machine.may_access(folder, W_OK | X_OK)) {
-    // DPDK wants that of clients, too.
+    // DPDK requires this of clients, too.
     list.fault("memif", nic.name,
                fmt::format("user {} may not write to folder {}", ::geteuid(), folder),
-               "run the job as the user whose folder it is, or write a fabric into a folder of "
+               "run the job as the folder's owner, or write a fabric into a folder of "
                "this user's own: ztcp_setup --local N --dir FOLDER; in a container, mount it "
                "writable");
   } else {
@@ -97,7 +97,7 @@ Next check_memif_socket(Checklist& list, const Nic& nic) {
     const bool good = std::all_of(meetings.begin(), meetings.end(), [&](const Meeting& meeting) {
       return check_meeting(list, nic, meeting);
     });
-    // A server that does not run yet is waited for; nothing is wrong with the machine.
+    // NICs wait for a server that does not run yet, so its absence is not a fault.
     if (good)
       list.good(
           "memif", nic.name,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Hugepages and locked memory against what NICs on PCI need.
+// Checks hugepages and locked memory for NICs on PCI.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -31,7 +31,7 @@ std::string place_of(std::int32_t node) {
   return node < 0 ? "this machine" : fmt::format("NUMA node {}", node);
 }
 
-// The pool that a NIC on `node` draws on; -1: from anywhere.
+// The pool that a NIC on `node` draws from; -1: any node's.
 hugepage::NodePages pool_of(std::int32_t node, std::uint32_t page_kib,
                             const std::vector<hugepage::NodePages>& offered) {
   hugepage::NodePages pool;
@@ -39,7 +39,7 @@ hugepage::NodePages pool_of(std::int32_t node, std::uint32_t page_kib,
   for (const hugepage::NodePages& pages : offered) {
     if (pages.page_kib != page_kib) continue;
     if (node >= 0 && pages.node >= 0 && pages.node != node) continue;
-    pool.page_kib = page_kib;  // Stays 0 where the kernel has none.
+    pool.page_kib = page_kib;  // Stays 0 if the kernel has none.
     pool.total += pages.total;
     pool.free += pages.free;
     pool.path =
@@ -51,12 +51,12 @@ hugepage::NodePages pool_of(std::int32_t node, std::uint32_t page_kib,
 using NicNeeds = std::vector<hugepage::NicNeed>;
 
 struct PciNic {
-  std::size_t index;  // In the fabric.
+  std::size_t index;  // Index in the fabric.
   hugepage::NicNeed need;
 };
 
-// NICs on PCI by the node that they really are on: one that is not there has no memory, and the
-// plugin takes it where it is. For a NIC that doesn't know its node it takes node 0's.
+// NICs on PCI by the node they get memory from. A node that does not exist has no memory, and the
+// plugin then uses the NIC's real one; a NIC without a known node uses node 0.
 std::vector<PciNic> nics_of(Checklist& list, const std::vector<hugepage::NodePages>& offered) {
   const bool knows_nodes = std::any_of(offered.begin(), offered.end(),
                                        [](const auto& pages) { return pages.node >= 0; });
@@ -80,8 +80,8 @@ std::vector<PciNic> nics_of(Checklist& list, const std::vector<hugepage::NodePag
   return nics;
 }
 
-// The NICs of each process to be judged: the asking one's, else those of each GPU, and each of
-// those for anybody, of which a process gets one.
+// The NICs of each process to check: the asking process's, else those of each GPU, and each NIC
+// that is free for any process, one per process.
 std::vector<NicNeeds> processes_of(const std::vector<PciNic>& nics, const NicList& own_nics) {
   std::vector<NicNeeds> processes;
   if (!own_nics.empty()) {
@@ -105,7 +105,8 @@ std::vector<NicNeeds> processes_of(const std::vector<PciNic>& nics, const NicLis
   return processes;
 }
 
-// What set-up reserves for a node: for a process at each of its NICs, and its share of the spare.
+// Memory that set-up reserves on a node: for a process at each of its NICs, and its share of the
+// spare memory.
 std::uint32_t reserved_mib(const Hugepages& pages, const std::vector<PciNic>& nics, int node) {
   std::map<int, std::uint32_t> nics_of_node;
   for (const PciNic& nic : nics) ++nics_of_node[nic.need.node];
@@ -117,7 +118,7 @@ void check_pool(Checklist& list, const hugepage::NodePages& pool, std::uint32_t 
                 std::uint32_t host_mib) {
   const Hugepages& wanted = list.fabric.hugepages;
   const std::string where = place_of(pool.node);
-  // Of all pages: those in use are a job's, and jobs come and go.
+  // Counts all pages as free: those in use belong to a job, and jobs end.
   hugepage::NodePages all = pool;
   all.free = all.total;
   const auto host =
@@ -125,7 +126,7 @@ void check_pool(Checklist& list, const hugepage::NodePages& pool, std::uint32_t 
   const auto process =
       hugepage::missing_pages({{pool.node, process_mib}}, wanted.page_kib, {pool}, std::nullopt);
   if (!process.empty())
-    // Where the pages are there but taken, more of them are the only help.
+    // Where enough pages exist but are in use, only more pages help.
     list.fault("hugepages", where, "a process " + process.front().text,
                host.empty() ? process.front().command : host.front().command);
   else if (!host.empty())
@@ -140,7 +141,7 @@ void check_pool(Checklist& list, const hugepage::NodePages& pool, std::uint32_t 
                           hugepage::pages_for(process_mib, wanted.page_kib)));
 }
 
-// A container's own limit, judged as if the machine had pages without end.
+// The container's own limit, checked as if the machine had unlimited pages.
 void check_cgroup(Checklist& list, std::uint32_t process_mib) {
   const Hugepages& wanted = list.fabric.hugepages;
   const auto allowance = cgroup_allowance_bytes(list.machine, wanted.page_kib);
@@ -156,7 +157,7 @@ void check_cgroup(Checklist& list, std::uint32_t process_mib) {
     list.good("cgroup", "hugetlb", fmt::format("{} MiB left to this process", *allowance >> 20));
 }
 
-// A limit that is less than a process needs leaves its last NIC without frames.
+// A limit below a process's need would leave its last NIC without frames.
 void check_limit(Checklist& list, const NicNeeds& process) {
   const std::uint32_t per_gpu_mib = list.fabric.hugepages.per_process_mib;
   const std::uint64_t limit_mib = hugepage::process_limit_mib(process, per_gpu_mib);
@@ -175,10 +176,11 @@ void check_limit(Checklist& list, const NicNeeds& process) {
 
 void check_hugepages(Checklist& list) {
   const Hugepages& wanted = list.fabric.hugepages;
-  if (wanted.page_kib == 0) return;  // validate() has refused it.
+  if (wanted.page_kib == 0) return;  // Rejected by validate().
   const auto offered = read_pages(list.machine);
   const auto nics = nics_of(list, offered);
-  // By node, the most that one process takes there; the same numbers that the plugin gives to DPDK.
+  // The most memory that one process takes on each node; the numbers that the plugin passes to
+  // DPDK.
   std::map<int, std::uint32_t> mib_of_node;
   std::uint32_t process_mib = 0;
   for (const NicNeeds& process : processes_of(nics, list.own_nics)) {
@@ -208,12 +210,12 @@ void check_locked_memory(Checklist& list) {
   if (!limit) return;
   const std::string found =
       *limit == kUnlimited ? std::string("unlimited") : fmt::format("{} KiB", *limit >> 10);
-  // The IOMMU's mappings count as locked, but for those who may lock anything: the pages of a
-  // process, and beside them the buffers that jobs register.
+  // The IOMMU's mappings count as locked memory, except with CAP_IPC_LOCK: a process's pages, and
+  // the buffers that jobs register.
   if (list.fabric.host.host_class != HostClass::kIommu)
     list.good("memlock", where, found + "; without an IOMMU nothing counts against it");
   else if (has_capability(list.machine, kCapIpcLock))
-    list.good("memlock", where, found + ", and CAP_IPC_LOCK, for which it does not hold");
+    list.good("memlock", where, found + ", but CAP_IPC_LOCK lifts the limit");
   else if (*limit > want)
     list.good("memlock", where, found);
   else

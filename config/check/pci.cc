@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A NIC on PCI against the machine.
+// Checks a NIC on PCI.
 #include <charconv>
 #include <unistd.h>
 #include <vector>
@@ -15,13 +15,13 @@
 namespace ztcp::config {
 namespace {
 
-// linux/capability.h. The kernel asks for the first to open a group that has no IOMMU, and tells
-// physical addresses, which such a NIC is given, only to the second.
+// linux/capability.h. The kernel requires the first to open a group without an IOMMU, and shows
+// physical addresses, which such a NIC needs, only with the second.
 constexpr unsigned kCapSysRawio = 17;
 constexpr unsigned kCapSysAdmin = 21;
 constexpr std::string_view kVfioDriver = "vfio-pci";
 
-// It grants what is missing and nothing else.
+// Grants missing access and changes nothing else.
 constexpr const char* kSetUpAgain = "sudo ztcp_setup";
 
 std::string driver_of(const Checklist& list, const Nic& nic) {
@@ -31,7 +31,7 @@ std::string driver_of(const Checklist& list, const Nic& nic) {
 void check_told_speed(Checklist& list, const Nic& nic, const std::string& interface,
                       const std::string& path) {
   const auto text = read_line(list.machine, path + "/speed");
-  std::uint32_t mbps = 0;  // Stays so for -1: the driver does not know.
+  std::uint32_t mbps = 0;  // Stays 0 for -1: the driver does not know.
   if (text) std::from_chars(text->data(), text->data() + text->size(), mbps);
   if (mbps != 0 && nic.speed_mbps != 0 && mbps != nic.speed_mbps)
     list.warning(
@@ -41,7 +41,7 @@ void check_told_speed(Checklist& list, const Nic& nic, const std::string& interf
                     list.fabric.path));
 }
 
-// What vfio wants of a process where no IOMMU confines the NIC.
+// Capabilities that vfio requires where no IOMMU confines the NIC.
 void check_capabilities(Checklist& list, const Nic& nic) {
   std::vector<std::string> missing;
   if (!has_capability(list.machine, kCapSysRawio)) missing.emplace_back("CAP_SYS_RAWIO");
@@ -127,7 +127,7 @@ Next check_vfio_group(Checklist& list, const Nic& nic) {
   return Next::kGoOn;
 }
 
-// What a kernel driver says of the NIC, for as long as it has it.
+// Compares with the kernel driver's values, while a kernel driver has the NIC.
 Next check_pci_interface(Checklist& list, const Nic& nic) {
   const auto interfaces = interfaces_of(list.machine, nic.pci);
   if (interfaces.empty()) {
@@ -176,7 +176,7 @@ void check_equal_speeds(Checklist& list) {
                  fmt::format("NCCL is told unequal speeds ({} Mb/s): it prefers the fastest NIC to "
                              "the nearest, for every GPU",
                              speeds),
-                 "sudo ztcp_setup --speed MBPS, with that of the slowest, gives all the same");
+                 "sudo ztcp_setup --speed MBPS sets the slowest one's speed for all");
 }
 
 }  // namespace ztcp::config

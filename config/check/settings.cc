@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Values that a config may have and that are seldom meant: warnings, as the plugin takes them.
+// Warns of valid settings that are seldom intended.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kSlowestMbps = 1000;
 
-// The speed that the NIC reports; 0: it reports none.
+// The speed that the NIC reports; 0: unknown.
 std::uint32_t told_mbps(Checklist& list, const Nic& nic) {
   if (nic.driver == NicDriver::kVerbs) return list.rdma_port(nic).speed_mbps;
   if (nic.driver != NicDriver::kSocket) return 0;
@@ -46,13 +46,14 @@ void check_watch_interface(Checklist& list) {
       std::any_of(list.addresses.begin(), list.addresses.end(),
                   [&](const LocalAddress& one) { return one.interface == name; }))
     return;
-  list.warning("watch", "messages.watch_interface",
-               fmt::format("there is no interface {}: that a peer's process died is noticed by its "
-                           "silence alone",
-                           name),
-               fmt::format("ip -brief link shows the interfaces; write one of them, or auto, into "
-                           "{}",
-                           list.fabric.path));
+  list.warning(
+      "watch", "messages.watch_interface",
+      fmt::format("there is no interface {}: the death of a peer's process is noticed by its "
+                  "silence alone",
+                  name),
+      fmt::format("ip -brief link shows the interfaces; write one of them, or auto, into "
+                  "{}",
+                  list.fabric.path));
 }
 
 void check_timeouts(Checklist& list) {
@@ -60,8 +61,8 @@ void check_timeouts(Checklist& list) {
   if (tcp.user_timeout_ms >= tcp.keepalive_idle_ms) return;
   list.warning(
       "timeouts", "tcp.user_timeout_ms",
-      fmt::format("{} ms, below tcp.keepalive_idle_ms = {}: a peer that is busy for so "
-                  "long is taken for dead",
+      fmt::format("{} ms, below tcp.keepalive_idle_ms = {}: a peer that is busy for this long "
+                  "counts as dead",
                   tcp.user_timeout_ms, tcp.keepalive_idle_ms),
       fmt::format("write user_timeout_ms = {} or more into {}, or a smaller "
                   "keepalive_idle_ms",

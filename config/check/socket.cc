@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A NIC that stays with the kernel against the machine.
+// Checks a NIC that stays with the kernel.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -34,7 +34,7 @@ const LocalAddress* find_address(const Checklist& list, const Nic& nic) {
   return found == list.addresses.end() ? nullptr : &*found;
 }
 
-// "10.0.0.6/24, fe80::1/64"; empty: it has none, or is none.
+// "10.0.0.6/24, fe80::1/64"; empty: it has no addresses, or does not exist.
 std::string addresses_on(const Checklist& list, const std::string& interface) {
   std::string text;
   for (const LocalAddress& one : list.addresses)
@@ -54,7 +54,7 @@ const LocalAddress* neighbour_of(const Checklist& list, const LocalAddress& own)
   return found == list.addresses.end() ? nullptr : &*found;
 }
 
-// The kernel takes the stricter, or the larger, of what is said for all and for one.
+// The kernel uses the larger, or stricter, of the values for "all" and for the interface.
 std::int64_t effective(Checklist& list, const std::string& interface, const std::string& name) {
   const auto of = [&](const std::string& whom) {
     return sysctl(list, fmt::format("ipv4/conf/{}/{}", whom, name)).value_or(0);
@@ -62,7 +62,7 @@ std::int64_t effective(Checklist& list, const std::string& interface, const std:
   return std::max(of("all"), of(interface));
 }
 
-// Ports that somebody listens on, whatever the address.
+// Ports with a listening socket on any address.
 std::set<std::uint16_t> listening_ports(Checklist& list) {
   std::set<std::uint16_t> ports;
   for (const TcpSocket& socket : tcp_sockets(list.machine))
@@ -70,7 +70,7 @@ std::set<std::uint16_t> listening_ports(Checklist& list) {
   return ports;
 }
 
-// Two numbers or three: "32768 60999", "4096 131072 6291456".
+// Two or three numbers: "32768 60999", "4096 131072 6291456".
 std::vector<std::int64_t> numbers_of(Checklist& list, const std::string& name) {
   std::istringstream words(text_of(list.machine, kSysctls + name));
   std::vector<std::int64_t> numbers;
@@ -82,7 +82,7 @@ std::vector<std::int64_t> numbers_of(Checklist& list, const std::string& name) {
 
 namespace {
 
-// Of a NIC that its device can do without, a warning: it goes over the others.
+// A warning for a NIC in a merged device: its connections use the other NICs.
 void fault(Checklist& list, const Nic& nic, const char* name, std::string what, std::string mend) {
   if (is_merged_socket(nic))
     list.warning(name, nic.name, std::move(what), std::move(mend));
@@ -97,7 +97,7 @@ Next check_socket_interface(Checklist& list, const Nic& nic) {
   const std::string folder = "/sys/class/net/" + device;
   const LocalAddress* const own = find_address(list, nic);
   const std::string others = addresses_on(list, nic.interface);
-  // Of a network namespace /sys may know nothing, so addresses count first.
+  // In a network namespace /sys may be incomplete, so addresses count first.
   if (own == nullptr && others.empty() && !exists(list.machine, folder)) {
     fault(list, nic, "interface",
           fmt::format("interface = \"{}\" is not an interface of this machine", nic.interface),
@@ -128,8 +128,8 @@ Next check_socket_interface(Checklist& list, const Nic& nic) {
   return Next::kGoOn;
 }
 
-// Sockets are bound to the interface, so that what is sent goes out by it; these are about what
-// comes in.
+// Sockets are bound to the interface, which decides how packets leave; these settings decide how
+// they arrive.
 Next check_socket_network(Checklist& list, const Nic& nic) {
   const LocalAddress* const own = find_address(list, nic);
   const LocalAddress* const other = own == nullptr ? nullptr : neighbour_of(list, *own);
@@ -142,35 +142,35 @@ Next check_socket_network(Checklist& list, const Nic& nic) {
   if (effective(list, device, "rp_filter") == kStrict)
     list.warning("network", nic.name,
                  network +
-                     "; net.ipv4.conf.*.rp_filter = 1 has the kernel drop what comes by the "
-                     "interface that its route back does not take",
+                     "; with net.ipv4.conf.*.rp_filter = 1 the kernel drops packets that arrive on "
+                     "another interface than the route back uses",
                  fmt::format("sudo sysctl -w net/ipv4/conf/{}/rp_filter=2, unless ip rule gives "
                              "each address a table of its own",
                              device));
   else if (effective(list, device, "arp_ignore") == 0)
     list.warning("network", nic.name,
                  network +
-                     "; net.ipv4.conf.*.arp_ignore = 0 has either answer for both, so that "
-                     "one may receive everything",
+                     "; with net.ipv4.conf.*.arp_ignore = 0 each answers ARP for both, so that "
+                     "one may receive all packets",
                  "sudo sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2");
   else
-    list.good("network", nic.name, network + ", and kept apart");
+    list.good("network", nic.name, network + ", kept apart");
   return Next::kGoOn;
 }
 
-// Where peers find a process, of kernel sockets and for what RDMA is agreed upon over. An RDMA
-// device refuses alone, and the other NICs serve.
+// The ports on which peers reach a process: kernel sockets', and those over which RDMA connections
+// are negotiated. A fault of one RDMA device is a warning: the other NICs still work.
 Next check_listening_ports(Checklist& list, const Nic& nic) {
-  if (nic.first_port == 0) return Next::kGoOn;  // The kernel finds one.
+  if (nic.first_port == 0) return Next::kGoOn;  // The kernel chooses one.
   const std::set<std::uint16_t> taken = listening_ports(list);
   const int all = nic.last_port - nic.first_port + 1;
   const auto used =
       std::distance(taken.lower_bound(nic.first_port), taken.upper_bound(nic.last_port));
   if (used >= all) {
     const std::string what =
-        fmt::format("somebody listens on each of the ports {}-{}", nic.first_port, nic.last_port);
+        fmt::format("all ports {}-{} are in use", nic.first_port, nic.last_port);
     const std::string mend = fmt::format(
-        "ss -ltnp shows who; widen first_port and last_port in {}, one for each "
+        "ss -ltnp shows by which processes; widen first_port and last_port in {}, one for each "
         "process",
         list.fabric.path);
     if (nic.driver == NicDriver::kVerbs)
@@ -195,11 +195,11 @@ Next check_listening_ports(Checklist& list, const Nic& nic) {
   return Next::kGoOn;
 }
 
-// What NCCL is told: the config's, else the driver's.
+// The speed that NCCL is told: the config's, else the driver's.
 Next check_socket_speed(Checklist& list, const Nic& nic) {
   const std::string device = device_of(nic);
   const LocalAddress* const own = find_address(list, nic);
-  if (own == nullptr || own->is_loopback) return Next::kGoOn;  // Of a loopback nobody knows.
+  if (own == nullptr || own->is_loopback) return Next::kGoOn;  // A loopback has no speed.
   const std::int64_t told =
       read_number(list.machine, "/sys/class/net/" + device + "/speed").value_or(0);
   if (told > 0 && nic.speed_mbps != 0 && told != nic.speed_mbps)
@@ -212,15 +212,15 @@ Next check_socket_speed(Checklist& list, const Nic& nic) {
     list.good("speed", nic.name, fmt::format("{} Mb/s", told > 0 ? told : nic.speed_mbps));
   else
     list.warning("speed", nic.name,
-                 fmt::format("neither the config nor the driver of {} tells it, so NCCL is told {} "
-                             "Mb/s, a guess",
+                 fmt::format("neither the config nor the driver of {} states it, so NCCL is told "
+                             "{} Mb/s, a guess",
                              device, kGuessedSpeedMbps),
                  fmt::format("sudo ztcp_setup --speed MBPS, or write speed_mbps = ... into {}",
                              list.fabric.path));
   return Next::kGoOn;
 }
 
-// What else keeps the kernel from giving a connection what it needs.
+// Checks other sysctls that limit connections.
 void check_socket_switches(Checklist& list) {
   struct Switch {
     const char* name;
@@ -228,7 +228,7 @@ void check_socket_switches(Checklist& list) {
   };
   constexpr Switch kSwitches[] = {
       {"tcp_moderate_rcvbuf", "connections keep the small buffers that they begin with"},
-      {"tcp_window_scaling", "a connection has 64 KiB under way at most"},
+      {"tcp_window_scaling", "a connection has at most 64 KiB in flight"},
       {"tcp_sack", "each lost packet costs a round trip, and many a timeout"},
   };
   for (const Switch& one : kSwitches)
@@ -238,8 +238,8 @@ void check_socket_switches(Checklist& list) {
                    fmt::format("sudo sysctl -w net.ipv4.{}=1", one.name));
 }
 
-// Sockets leave their buffers to the kernel, which makes them larger as far as these allow;
-// net.core.rmem_max and wmem_max bound only what a program sets itself.
+// Sockets leave their buffers to the kernel, which enlarges them up to these limits;
+// net.core.rmem_max and wmem_max limit only sizes that a program sets itself.
 void check_socket_buffers(Checklist& list) {
   constexpr std::int64_t kWantedBytes = 4 << 20;  // The kernel's own default, or less.
   for (const char* name : {"tcp_rmem", "tcp_wmem"}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A tun/tap interface against the machine.
+// Checks a tun/tap interface.
 #include <unistd.h>
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// An RDMA device against the machine: is it there, and may it be used? What is wrong with one is a
-// warning: its connections are refused by name, and the other NICs serve.
+// Checks that an RDMA device exists and may be used. Faults of one are warnings: its connections
+// are refused by name, and the other NICs work.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -22,14 +22,14 @@ namespace {
 
 constexpr unsigned kCapIpcLock = 14;  // linux/capability.h
 
-// The interface that has the NIC's address; else a word for one.
+// The interface with the NIC's address; else a placeholder for the command.
 std::string interface_for(const Checklist& list, const Nic& nic) {
   for (const LocalAddress& one : list.addresses)
     if (one.prefix.address == nic.address.address) return shell_word(one.interface);
   return "IFNAME";
 }
 
-// Modules that would make RDMA devices of NICs that are here, and are not loaded.
+// Modules that would make RDMA devices of NICs in this machine, and are not loaded.
 std::vector<std::string> missing_modules(Machine& machine) {
   std::vector<std::string> missing;
   const std::string folder = "/sys/bus/pci/devices";
@@ -49,8 +49,8 @@ std::string mend_of_missing(Checklist& list, const Nic& nic) {
     return fmt::format("sudo modprobe rdma_rxe && sudo rdma link add {} type rxe netdev {}",
                        nic.device, interface_for(list, nic));
   const std::string correct = fmt::format(
-      "rdma link shows what there is; correct device in {}, or sudo ztcp_setup", list.fabric.path);
-  // Which module makes a device its name does not tell: they are renamed after their places.
+      "rdma link lists the devices; correct device in {}, or sudo ztcp_setup", list.fabric.path);
+  // A device's name does not tell its module: devices are renamed after their place on the bus.
   const auto modules = missing_modules(list.machine);
   return modules.empty()
              ? correct
@@ -92,7 +92,7 @@ Next check_rdma_device(Checklist& list, const Nic& nic) {
   if (port.kind == RdmaKind::kIwarp && !nic.merge.empty()) {
     list.warning(
         "rdma_device", nic.name,
-        fmt::format("{} is an iWARP device, and they are not merged", nic.device),
+        fmt::format("{} is an iWARP device, and those can't be merged", nic.device),
         fmt::format("remove merge = \"{}\" of that NIC from {}", nic.merge, list.fabric.path));
     return Next::kStop;
   }
@@ -109,7 +109,7 @@ Next check_rdma_device(Checklist& list, const Nic& nic) {
   return Next::kGoOn;
 }
 
-// The node of this device: that others may be opened helps nobody.
+// Checks this device's node: access to other nodes does not help.
 Next check_rdma_access(Checklist& list, const Nic& nic) {
   const std::string node = uverbs_node(list.machine, nic.device);
   if (node.empty())
@@ -125,28 +125,27 @@ Next check_rdma_access(Checklist& list, const Nic& nic) {
     list.warning(
         "rdma_access", nic.name,
         fmt::format("user {} may not open {}, which is {}'s", ::geteuid(), node, nic.device),
-        fmt::format("sudo chmod 666 {}, and for good install rdma-core, whose udev rules "
-                    "do that",
+        fmt::format("sudo chmod 666 {}; to keep it so, install rdma-core: its udev rules do that",
                     node));
   else
     list.good("rdma_access", nic.name, fmt::format("{} may be opened", node));
   return Next::kGoOn;
 }
 
-// iWARP's queue pairs are joined by it.
+// iWARP connects its queue pairs through it.
 Next check_rdma_manager(Checklist& list, const Nic& nic) {
   constexpr const char* kCheck = "rdma_manager";
   if (list.rdma_port(nic).kind != RdmaKind::kIwarp) return Next::kGoOn;
   if (!exists(list.machine, kManagerNode))
     list.warning(
         kCheck, nic.name,
-        fmt::format("there is no {}, by which iWARP's queue pairs are joined", kManagerNode),
+        fmt::format("there is no {}, through which iWARP connects queue pairs", kManagerNode),
         "sudo modprobe rdma_ucm; in a container pass it in: --device /dev/infiniband");
   else if (!list.machine.may_access(kManagerNode, R_OK | W_OK))
     list.warning(kCheck, nic.name,
-                 fmt::format("user {} may not open {}, by which iWARP's queue pairs are joined",
+                 fmt::format("user {} may not open {}, through which iWARP connects queue pairs",
                              ::geteuid(), kManagerNode),
-                 fmt::format("sudo chmod 666 {}, and for good install rdma-core, whose udev rules "
+                 fmt::format("sudo chmod 666 {}; to keep it so, install rdma-core: its udev rules "
                              "do that",
                              kManagerNode));
   else
@@ -163,7 +162,7 @@ Next check_rdma_address(Checklist& list, const Nic& nic) {
                             !port.interface.empty() && found->interface != port.interface;
   if (is_elsewhere) {
     list.warning("rdma_address", nic.name,
-                 fmt::format("{} is on {}, but iWARP's queue pairs go over {}, {}'s own",
+                 fmt::format("{} is on {}, but iWARP's queue pairs use {}, {}'s own",
                              to_string(nic.address), found->interface, port.interface, nic.device),
                  fmt::format("write an address of {} into {}", port.interface, list.fabric.path));
     return Next::kGoOn;
@@ -173,15 +172,16 @@ Next check_rdma_address(Checklist& list, const Nic& nic) {
               fmt::format("{} is on {}", to_string(nic.address), found->interface));
     return Next::kGoOn;
   }
-  list.warning("rdma_address", nic.name,
-               fmt::format("address = \"{}\" is none of this host's", to_string(nic.address)),
-               fmt::format("ip -brief address shows them; write one through which the peers reach "
-                           "this host into {}",
-                           list.fabric.path));
+  list.warning(
+      "rdma_address", nic.name,
+      fmt::format("address = \"{}\" is not an address of this host", to_string(nic.address)),
+      fmt::format("ip -brief address shows them; write one through which the peers reach "
+                  "this host into {}",
+                  list.fabric.path));
   return Next::kGoOn;
 }
 
-// What is registered with a NIC is locked, page by page.
+// Memory registered with a NIC is locked, page by page.
 void check_rdma_memory(Checklist& list) {
   const auto limit = locked_memory_limit(list.machine);
   const std::string where = "/proc/self/limits";
@@ -190,7 +190,7 @@ void check_rdma_memory(Checklist& list) {
     return list.good("rdma_memory", where, "unlimited");
   const std::string found = fmt::format("max locked memory is {} KiB", *limit >> 10);
   if (has_capability(list.machine, kCapIpcLock))
-    list.good("rdma_memory", where, found + ", and CAP_IPC_LOCK, for which it does not hold");
+    list.good("rdma_memory", where, found + ", but CAP_IPC_LOCK lifts the limit");
   else if (*limit >= kEnoughForRdmaBytes)
     list.good("rdma_memory", where, found);
   else
@@ -207,7 +207,7 @@ void check_rdma_gpus(Checklist& list) {
   if (!found.has_gpu_driver) return;
   const std::string text = "GPUDirect RDMA " + to_string(found);
   if (found.is_on()) return list.good("rdma_gpu", "this machine", text);
-  list.warning("rdma_gpu", "this machine", text + ": data of GPUs takes the way over host memory",
+  list.warning("rdma_gpu", "this machine", text + ": GPU data goes through host memory",
                found.is_module_at_hand
                    ? fmt::format("sudo modprobe {}", kPeerMemoryModule)
                    : "NVIDIA's open kernel module on Linux 5.12 or later, or the nvidia_peermem of "

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What an RDMA device is on its network: the GID that connections use, and the size of packets.
+// Checks an RDMA device's network: the GID that connections use, and the size of packets.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kGid = "rdma_gid";
 
-// As a command takes it.
+// As a word of a command.
 std::string interface_word(const RdmaPort& port) {
   return port.interface.empty() ? "IFNAME" : shell_word(port.interface);
 }
@@ -27,7 +27,7 @@ std::string words_for(const GidEntry& gid) {
   return fmt::format("GID {} {}", gid.index, describe(gid));
 }
 
-// Which of the device's GIDs the transport takes; null: none.
+// The GID that the transport uses; null: none.
 const GidEntry* gid_of(const RdmaPort& port, const Nic& nic) {
   const int wanted = nic.gid_index >= 0
                          ? nic.gid_index
@@ -39,7 +39,7 @@ const GidEntry* gid_of(const RdmaPort& port, const Nic& nic) {
   return found == port.gids.end() ? nullptr : &*found;
 }
 
-// Of an address in the network of the NIC's own; null: there is none.
+// A GID with an address in the network of the NIC's address; null: none.
 const GidEntry* gid_in_network(const RdmaPort& port, const Nic& nic) {
   const auto found = std::find_if(port.gids.begin(), port.gids.end(), [&](const GidEntry& one) {
     return one.type == GidType::kRoceV2 && nic.address.contains(address_of(one.gid));
@@ -61,13 +61,13 @@ bool is_on_interface(const Checklist& list, const IpAddress& address,
          });
 }
 
-// Without its length no peer of the subnet would be reached from it.
+// With its prefix length: without it no peer of the subnet could be reached.
 std::string with_length(const IpAddress& address, const Nic& nic) {
   return nic.address.contains(address) ? to_string(IpPrefix{address, nic.address.length})
                                        : to_string(address) + "/LENGTH";
 }
 
-// What is odd about a GID that is there; empty: nothing.
+// A problem with an existing GID; empty: none.
 Problem oddity_of(const Checklist& list, const RdmaPort& port, const Nic& nic,
                   const GidEntry& gid) {
   const IpAddress address = address_of(gid.gid);
@@ -77,33 +77,33 @@ Problem oddity_of(const Checklist& list, const RdmaPort& port, const Nic& nic,
       better == nullptr || better == &gid
           ? std::string()
           : fmt::format("write gid_index = {} into {}", better->index, list.fabric.path);
-  // As of an entry whose interface is in another network namespace.
+  // Happens if the entry's interface is in another network namespace.
   if (gid.type == GidType::kUnknown)
-    return {"", who + ": the kernel does not tell its type here, as of another container's",
+    return {"", who + ": the kernel hides its type here, as for another container",
             fmt::format("remove gid_index from {}, and one is chosen", list.fabric.path)};
   if (gid.type == GidType::kRoceV1)
-    return {"", who + " is of RoCE v1, which no router forwards, and the peers' must be, too",
+    return {"", who + " is RoCE v1: no router forwards it, and peers must use it, too",
             choose.empty()
                 ? fmt::format("remove gid_index from {}, if it has one", list.fabric.path)
                 : choose};
   if (address.is_link_local())
     return {"",
             who +
-                " is link-local: peers beyond this link, and those that have others, can't "
-                "be reached from it",
+                " is link-local: it reaches only peers that use link-local addresses on the "
+                "same link",
             choose.empty()
                 ? fmt::format("sudo ip address add ADDRESS/LENGTH dev {}", interface_word(port))
                 : choose};
   if (!is_on_interface(list, address, port.interface))
-    return {"", fmt::format("{} is no address of {} any more", who, port.interface),
+    return {"", fmt::format("{} is no longer an address of {}", who, port.interface),
             fmt::format("sudo ip address add {} dev {}", with_length(address, nic),
                         interface_word(port))};
-  // The interface has several networks, and the config means another one.
+  // The interface has several networks, and the config's address is in another one.
   if (has_address_of(list, nic, port.interface) && address.is_v4() == nic.address.address.is_v4() &&
       !nic.address.contains(address))
     return {
         "",
-        fmt::format("{} is of another subnet than address = \"{}\"", who, to_string(nic.address)),
+        fmt::format("{} is in another subnet than address = \"{}\"", who, to_string(nic.address)),
         choose.empty() ? fmt::format("correct address in {}", list.fabric.path) : choose};
   return {};
 }
@@ -112,7 +112,7 @@ Problem oddity_of(const Checklist& list, const RdmaPort& port, const Nic& nic,
 
 Next check_rdma_gid(Checklist& list, const Nic& nic) {
   const RdmaPort& port = list.rdma_port(nic);
-  if (port.kind == RdmaKind::kIwarp) return Next::kGoOn;  // It has an address.
+  if (port.kind == RdmaKind::kIwarp) return Next::kGoOn;  // Its address is checked instead.
   const GidEntry* const gid = gid_of(port, nic);
   if (gid == nullptr) {
     if (nic.gid_index >= 0)
@@ -141,7 +141,7 @@ Next check_rdma_gid(Checklist& list, const Nic& nic) {
   return Next::kGoOn;
 }
 
-// The fault of one that was named; a port always has the first.
+// Only a configured index can be missing: a port always has the first one.
 Next check_rdma_pkey(Checklist& list, const Nic& nic) {
   if (nic.pkey_index < 0) return Next::kGoOn;
   const std::string key =
@@ -163,8 +163,8 @@ Next check_rdma_pkey(Checklist& list, const Nic& nic) {
   return Next::kGoOn;
 }
 
-// The interface's, from which the kernel takes RoCE's. That of the network no host knows; but a
-// NIC that carries less than its neighbours, or than what it stands upon, is seldom meant.
+// Compares the interface's MTU, from which the kernel derives RoCE's, with that of other NICs and
+// of interfaces below: no host knows the network's MTU, but a smaller one is seldom intended.
 Next check_rdma_mtu(Checklist& list, const Nic& nic) {
   const RdmaPort& port = list.rdma_port(nic);
   const auto mtu_of = [&](const std::string& interface) {
@@ -199,8 +199,8 @@ Next check_rdma_mtu(Checklist& list, const Nic& nic) {
     list.good("rdma_mtu", nic.name,
               payload == kLargestRocePayload
                   ? text
-                  : fmt::format("{}; it would be {} from an MTU of {} on, where the network "
-                                "carries that, which no host can tell",
+                  : fmt::format("{}; it would carry {} with an MTU of {} or more, if the network "
+                                "supports that, which no host can tell",
                                 text, kLargestRocePayload, kMtuForLargestPayload));
   return Next::kGoOn;
 }
@@ -213,7 +213,7 @@ void check_rdma_speeds(Checklist& list) {
     if (nic.driver != NicDriver::kVerbs) continue;
     const std::uint32_t mbps =
         nic.speed_mbps != 0 ? nic.speed_mbps : list.rdma_port(nic).speed_mbps;
-    if (mbps == 0) continue;  // A device that is gone has been named.
+    if (mbps == 0) continue;  // A missing device has been reported.
     equal = equal && (slowest == 0 || mbps == slowest);
     slowest = slowest == 0 ? mbps : std::min(slowest, mbps);
     told.push_back(fmt::format("{} {}", nic.name, mbps));
@@ -224,8 +224,8 @@ void check_rdma_speeds(Checklist& list) {
         fmt::format("NCCL is told unequal speeds of RDMA devices ({} Mb/s): it prefers the "
                     "fastest to the nearest, for every GPU",
                     fmt::join(told, ", ")),
-        fmt::format("sudo ztcp_setup --speed {}, that of the slowest, gives all the same; "
-                    "or --keep leaves slow ones out",
+        fmt::format("sudo ztcp_setup --speed {} sets the slowest one's speed for all; --keep "
+                    "leaves slow ones out",
                     slowest));
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 bool beyond_ascii(char c) { return (static_cast<unsigned char>(c) & 0x80) != 0; }
 
-// The later bytes of a character in UTF-8; columns count characters.
+// True for the later bytes of a UTF-8 character; columns count characters.
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
 std::string_view without_byte_order_mark(std::string_view text) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What of a text is beyond ASCII; a column is a character.
+// Finds the characters of a text beyond ASCII; a column is a character.
 #pragma once
 
 #include <set>
@@ -12,7 +12,7 @@
 
 namespace ztcp::config {
 
-// The text with a '?' for each such character.
+// The text with a '?' in place of each such character.
 std::string in_ascii(std::string_view text);
 std::set<Position> places_beyond_ascii(std::string_view text);
 

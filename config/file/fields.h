@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Which key is which member: one list, walked by the reader and by the writer, so that the two
-// can't drift apart. A test holds it against schema.toml.
+// Maps keys to members: one list, used by the reader and by the writer, so that they cannot drift
+// apart. A test compares it with schema.toml.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace ztcp::config {
 
-// Enumerators' names in their order.
+// The enumerators' names in order.
 inline constexpr std::array<std::string_view, 5> kNicDriverNames{"pci", "memif", "tap", "socket",
                                                                  "verbs"};
 inline constexpr std::array<std::string_view, 3> kMemifRoleNames{"server", "client", "mesh"};
@@ -33,8 +33,7 @@ constexpr std::string_view name_of(Enum value) {
   return names_of(value)[static_cast<std::size_t>(value)];
 }
 
-// Each calls visit(key, member) in the order in which the file is written. `Object` is const for
-// the writer.
+// Each calls visit(key, member) in the order of the file. `Object` is const for the writer.
 template <class Object, class Visit>
 void visit_top(Object& fabric, Visit&& visit) {
   visit("schema", fabric.schema);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Dotted keys make tables in tables, which toml++ destroys one inside the other: a long enough key
-// ends the process's stack. It limits values in values by itself.
+// Dotted keys make nested tables, which toml++ destroys recursively: a long enough key overflows
+// the process's stack. toml++ itself limits the nesting of values.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace ztcp::config {
 
-// Far more than any key of ours, or a typing error, has in a line.
+// Far more than any of our keys, or a typing error, has in a line.
 inline constexpr std::size_t kMostDots = 16;
 
-// Of the first dot too many in a line, strings and comments apart.
+// The place of the first dot too many in a line, outside strings and comments.
 std::optional<Position> place_too_deep(std::string_view text);
 
 }  // namespace ztcp::config

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What may stand in a name; and how messages speak of keys and of what belongs there, all of it
-// from the schema.
+// The characters allowed in names, and the words in which messages describe keys and their values,
+// taken from the schema.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@
 
 namespace ztcp::config {
 
-// Whether all of it may stand in a name: letters, digits, dots, dashes and underscores.
+// Whether the text is a name: letters, digits, dots, dashes and underscores only.
 bool is_name(std::string_view text, std::size_t most);
-inline constexpr std::size_t kLongestDeviceName = 63;  // Of RDMA, as the kernel has it.
+inline constexpr std::size_t kLongestDeviceName = 63;  // The kernel's limit for RDMA devices.
 
 std::string full_name(std::string_view section, std::string_view key);  // "tcp.rto_min_us"
 std::string unit_of(const Key& key);                                    // " us", or nothing

@@ -39,14 +39,14 @@ LoadResult not_loaded(LoadFailure failure, const std::string& path, Problem prob
 }
 
 LoadResult load(Machine& machine, const std::string& path) {
-  // Looked at before it is opened: a device may act on that.
+  // Checked before opening: a device may act on being opened.
   const FileFacts facts = machine.facts_behind(path);
   if (facts.kind != FileKind::kFile && facts.kind != FileKind::kAbsent)
     return not_loaded(LoadFailure::kUnreadable, path,
-                      {path, fmt::format("is {}, no file", word_for(facts.kind)),
+                      {path, fmt::format("is {}, not a file", word_for(facts.kind)),
                        fmt::format("ls -ld {}, then name the config file", shell_word(path))});
   if (facts.size_bytes > kMaxFileBytes) return too_large(path);
-  // What is absent may be out of sight only: opening it tells.
+  // Files can be hidden by permissions: only opening them shows whether they exist.
   const auto text = machine.read_value(path);
   if (!text) {
     const int why = text.error().sys_errno;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// ztcp.conf -> Fabric. The only user of toml++.
+// Reads ztcp.conf into a Fabric. The only user of toml++.
 #pragma once
 
 #include <cstdint>
@@ -19,32 +19,32 @@ class Machine;
 enum class LoadFailure : std::uint8_t {
   kMissing,     // No such file: ztcp was not set up here.
   kUnreadable,  // Exists but can't be opened or read.
-  kBroken,      // Syntax or meaning; see problems.
+  kBroken,      // Wrong syntax or meaning; see problems.
 };
 
 struct LoadResult {
-  // Present when the file could be honoured.
+  // Present when the file can be honoured.
   std::optional<Fabric> fabric;
   LoadFailure failure = LoadFailure::kMissing;  // Meaningful when fabric is absent.
   Problems problems;                            // Every problem of the file, in file order.
-  std::string path;                             // Which file was meant.
-  // The file's settings where its only problem is that it has no [[nic]]: used by a host that finds
+  std::string path;                             // The path of the file.
+  // The file's settings if its only problem is that it has no [[nic]]: used by a host that finds
   // its NICs itself.
   std::optional<Fabric> without_nics = std::nullopt;
 };
 
-// What the path of a memif socket can't have: it reaches DPDK among "key=value,..." settings.
+// Characters forbidden in the path of a memif socket: DPDK gets it among "key=value,..." settings.
 inline constexpr std::string_view kNotInMemifPath = ",=[]\"\n ";
 
 // ZTCP_CONFIG, or kDefaultPath.
 std::string config_path();
 // Reads, parses and validates. Relative paths inside are resolved against the file's folder.
 LoadResult load(Machine& machine, const std::string& path);
-// The same for text that is at hand; `path` names it in problems and resolves what is relative.
-// Looks at no file and no variable.
+// Does the same for a text in memory; `path` names it in problems and resolves relative paths.
+// Reads no file and no variable.
 LoadResult parse(std::string_view text, const std::string& path);
-// The text of a config file for `fabric`, with a comment above each key; what has its default
-// stands there as a comment. load() reads it back to an equal value.
+// The text of a config file for `fabric`, with a comment above each key. Keys with their default
+// value are written as comments. load() reads it back to an equal value.
 std::string to_toml(const Fabric& fabric);
 
 }  // namespace ztcp::config

@@ -16,12 +16,12 @@
 #include "config/file/schema.h"
 #include "config/file/syntax_text.h"
 
-// The library as packaged would be shared and throw; as headers only it does neither.
+// The packaged library is shared and throws; header-only it does neither.
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
-// It asserts that some malformed input ("[=") can't occur, and under NDEBUG promises that to the
-// optimiser. Neither may happen inside someone's training run: without them its own error path
-// answers.
+// toml++ asserts that some malformed input ("[=") cannot occur, and with NDEBUG promises it to the
+// optimiser. Neither may happen inside a training run: without both, its own error path handles
+// such input.
 #pragma push_macro("NDEBUG")
 #undef NDEBUG
 #define TOML_ASSERT(condition) static_assert(true)
@@ -31,15 +31,14 @@
 namespace ztcp::config {
 namespace {
 
-constexpr const char* kSetUpAgain =
-    "move it away: ztcp_setup writes a whole one where there is none";
+constexpr const char* kSetUpAgain = "move it away: ztcp_setup then writes a complete one";
 
 Position place_of(const toml::source_region& region) {
   return {static_cast<std::uint32_t>(region.begin.line),
           static_cast<std::uint32_t>(region.begin.column)};
 }
 
-// A value as the operator wrote it, for messages; never long.
+// A value as the operator wrote it, for messages; cut if long.
 std::string shown(const toml::node& node) {
   if (const auto* text = node.as_string()) {
     std::string value = text->get();
@@ -55,7 +54,7 @@ std::string shown(const toml::node& node) {
   return node.is_table() ? "a table" : "a date or time";
 }
 
-// Reads the keys of one table into the members of one struct, in the form visit_*() wants.
+// Reads the keys of one table into the members of one struct, through visit_*().
 class TableReader {
  public:
   // `prefix` names the table in ParseState::places ("tcp", "nic[0]"); `section` in the schema.
@@ -77,7 +76,7 @@ class TableReader {
       state_.faulty.insert(full_name(prefix_, name));
   }
 
-  // Tables that are read elsewhere are no keys; the top has them.
+  // `tables` are read elsewhere and are not unknown keys; only the top has some.
   void report_unknown(std::span<const std::string_view> tables) {
     for (const auto& [key, node] : table_) {
       const std::string_view name = key.str();
@@ -213,7 +212,7 @@ class TableReader {
     if (section_.empty())
       for (const Section& section : sections()) here.push_back(section.name);
     std::string_view meant = nearest(name, here);
-    // "[TCP]", "[mesages]"
+    // For "[TCP]", "[mesages]".
     const bool meant_section =
         is_table && section_.empty() &&
         std::any_of(sections().begin(), sections().end(),
@@ -246,7 +245,7 @@ class TableReader {
   std::string prefix_;
 };
 
-// A newer file has other keys: judging it by ours would bury the one thing to say.
+// A newer file has other keys: reporting them would hide the one useful message.
 bool is_newer(const toml::table& root, ParseState& state) {
   const auto* schema = root.get_as<std::int64_t>("schema");
   if (schema == nullptr || schema->get() <= static_cast<std::int64_t>(kSchemaVersion)) return false;
@@ -320,7 +319,7 @@ void resolve_paths(Fabric& fabric) {
   const auto resolve = [&](std::string& path) {
     if (path.empty()) return;
     path = (folder / path).lexically_normal().string();
-    // Set-up takes what stands before the last slash for the folder that this is in.
+    // Set-up takes the part before the last slash as the parent folder.
     if (path.size() > 1 && path.ends_with('/')) path.pop_back();
   };
   resolve(fabric.run_dir);
@@ -332,9 +331,9 @@ Finding syntax_fault(const toml::parse_result& parsed) {
   return {place_of(error.source()), std::string(error.description()), "correct that line"};
 }
 
-// toml++ 3.3 declares unreachable what it does when it asks of a character beyond ASCII whether it
-// is a blank. So it sees such a text only once it has taken the same text with a '?' for each of
-// them, which is no blank either and can stand in the same places only.
+// toml++ 3.3 has undefined behaviour when it tests whether a character beyond ASCII is a blank. So
+// the text is parsed first with a '?' for each such character, which is no blank either and is
+// allowed in the same places only.
 std::optional<Finding> fault_beyond_ascii(std::string_view text) {
   const std::set<Position> places = places_beyond_ascii(text);
   if (places.empty()) return std::nullopt;
@@ -342,7 +341,8 @@ std::optional<Finding> fault_beyond_ascii(std::string_view text) {
     return Finding{place, "a character beyond ASCII outside comments and one-line strings",
                    "correct that line; names with such characters need quotes"};
   };
-  // In a string of several lines one may follow a backslash and line ends, where blanks are sought.
+  // In a multi-line string a backslash and line ends may precede one, where toml++ looks for
+  // blanks.
   const std::string ascii = in_ascii(text);
   if (ascii.find("\"\"\"") != ascii.npos || ascii.find("'''") != ascii.npos)
     return stray(*places.begin());

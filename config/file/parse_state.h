@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A fabric while it is being read: values, where each stands in the file, and what is wrong so
-// far. Passed from parse() to validate(); nothing else sees it.
+// A fabric while it is being read: values, their places in the file, and the problems so far.
+// Passed from parse() to validate(); nothing else sees it.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace ztcp::config {
 
-// A fabric of 64 NICs takes 30 KiB; anything this large is not a config file.
+// A fabric of 64 NICs takes 30 KiB; a file of this size is not a config file.
 inline constexpr std::size_t kMaxFileBytes = 1U << 20;
 
 struct Position {
@@ -36,12 +36,12 @@ struct Finding {
 
 struct ParseState {
   Fabric fabric;
-  // "tcp.rto_min_us", "nic[0].mtu_bytes", and "tcp" or "nic[0]" for the table itself. Keys that are
-  // absent from the file, or whose value could not be read, are absent here.
+  // Places of keys, "tcp.rto_min_us" and "nic[0].mtu_bytes", and of tables, "tcp" and "nic[0]".
+  // Keys that are absent from the file, or have an unreadable value, are absent here.
   std::map<std::string, Position, std::less<>> places;
-  std::set<std::string, std::less<>> faulty;  // Keys whose value could not be read.
+  std::set<std::string, std::less<>> faulty;  // Keys with an unreadable value.
   std::vector<Finding> findings;
-  bool lacks_nics = false;  // Which is one of the findings.
+  bool lacks_nics = false;  // Also one of the findings.
 
   bool has(std::string_view key) const { return places.contains(key); }
   bool is_faulty(std::string_view key) const { return faulty.contains(key); }
@@ -53,10 +53,10 @@ std::string nic_key(std::size_t index, std::string_view key);  // "nic[0].mtu_by
 LoadResult not_loaded(LoadFailure failure, const std::string& path, Problem problem);
 LoadResult too_large(const std::string& path);
 
-// Ranges and forms of single values are the reader's; this judges what several say together, and
-// what depends on a NIC's driver.
+// Judges values together, and those that depend on a NIC's driver. The reader has checked the
+// ranges and forms of single values.
 void validate(ParseState& state);
-// A part of it: what several NICs say together.
+// The part that judges several NICs together.
 void validate_together(ParseState& state);
 
 }  // namespace ztcp::config

@@ -12,7 +12,7 @@ namespace {
 
 #include "config/schema_table.inc"
 
-// Levenshtein's distance, with one row.
+// Levenshtein distance, with one row.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -57,15 +57,15 @@ bool lists(std::string_view alternatives, std::string_view word) {
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
   std::string_view best;
-  // A third of the letters may differ; beyond that a suggestion misleads. Words longer than any
-  // name are not worth the quadratic comparison.
+  // Up to a third of the letters may differ; a suggestion with more would mislead. Words longer
+  // than any name are not worth the quadratic comparison.
   if (word.size() > 64) return best;
   std::size_t limit = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (const std::string_view candidate : candidates) {
-    // "mtu" for "mtu_bytes": the unit was left out.
+    // Matches "mtu" with "mtu_bytes": the unit is missing.
     const bool without_unit = candidate.size() > word.size() + 1 && candidate.starts_with(word) &&
                               candidate[word.size()] == '_' && !word.empty();
-    // "TCP" is "tcp", and "Name" is "name".
+    // Matches "TCP" with "tcp", and "Name" with "name".
     const bool in_capitals =
         std::equal(word.begin(), word.end(), candidate.begin(), candidate.end(),
                    [](unsigned char a, unsigned char b) { return std::tolower(a) == b; });

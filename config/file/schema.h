@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The keys of ztcp.conf as data, generated from schema.toml: ranges, required keys and comments
-// come from here and stand nowhere else.
+// The keys of ztcp.conf as data, generated from schema.toml: the only source of ranges, required
+// keys and comments.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,13 @@ struct Key {
   std::string_view name;
   Type type;
   std::int64_t min, max;
-  std::int64_t max_pci;  // As max, for a NIC on PCI.
-  // "auto|dedicated|shared", in the enumerators' order; of an integer the word that stands for 0.
+  std::int64_t max_pci;  // Replaces max for a NIC on PCI.
+  // Enumerators' names in order, "auto|dedicated|shared"; for an integer the word that stands for
+  // 0.
   std::string_view choices;
   std::string_view default_text;  // As TOML writes it; empty: none, the key is required.
   std::string_view unit;
-  std::string_view form;          // What a string must look like.
+  std::string_view form;          // Describes the allowed strings.
   std::string_view drivers;       // "pci|memif"; empty: every NIC driver.
   std::string_view required_for;  // "all", or NIC drivers as above; empty: optional.
   std::string_view meaning;
@@ -41,11 +42,11 @@ std::span<const std::string_view> environment_names();
 
 const Key* find_key(std::string_view section, std::string_view name);
 
-// Whether a NIC of this driver may have the key.
+// Whether a NIC with this driver may have the key.
 bool is_for(const Key& key, std::string_view driver);
 // Whether "a|b|c" contains "b".
 bool lists(std::string_view alternatives, std::string_view word);
-// What `word` was probably meant to be; empty when nothing is close.
+// The candidate that `word` probably misspells; empty when nothing is close.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
 
 }  // namespace ztcp::config

@@ -51,7 +51,7 @@ const Key* key_called(std::string_view name) {
   return found == all.end() ? nullptr : &*found;
 }
 
-// "True", "yes"; empty: neither.
+// "true" or "false" for "True", "yes" and the like; empty: neither.
 std::string_view meant_boolean(std::string_view value) {
   constexpr std::array kTrue{"true", "yes", "on"};
   constexpr std::array kFalse{"false", "no", "off"};
@@ -60,7 +60,7 @@ std::string_view meant_boolean(std::string_view value) {
   return std::find(kFalse.begin(), kFalse.end(), small) != kFalse.end() ? "false" : "";
 }
 
-// A word, a path or an address, of which TOML wants quotes.
+// Words, paths and addresses need quotes in TOML.
 bool needs_quotes(std::string_view value) {
   if (value.empty() || value.find_first_of("\"'[]{}=,") != value.npos) return false;
   const auto first = static_cast<unsigned char>(value.front());
@@ -93,7 +93,7 @@ std::optional<Finding> explain_value(std::string_view line, Position place) {
     return Finding{
         place, fmt::format("{} = {}, wanted {}", name, value.substr(0, kMostShown), wanted(*key)),
         mend_value(*key)};
-  // The key of the cluster is no matter for logs.
+  // The cluster's key must not appear in logs.
   if (name == "cluster_key" || value.size() > kMostShown)
     return Finding{place, fmt::format("the value of {} has no quotes", name),
                    fmt::format("write it between quotes: {} = \"...\"", name)};
@@ -108,7 +108,7 @@ std::optional<Finding> why_not_text(std::string_view text) {
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte == 0 || (byte < 0x20 && c != '\n' && c != '\t' && c != '\r'))
-      return Finding{place, "this is no text file", "name the config file"};
+      return Finding{place, "this is not a text file", "name the config file"};
     if (c == '\n')
       place = {place.line + 1, 1};
     else
@@ -118,11 +118,11 @@ std::optional<Finding> why_not_text(std::string_view text) {
 }
 
 std::optional<Finding> explain_syntax(std::string_view text, const Position& place) {
-  // The parser may have gone on to the line behind the one that is not ended.
+  // The parser may have reached the line after the one with the error.
   for (const std::uint32_t number : {place.line, place.line - 1}) {
     if (number == 0) continue;
     const std::string_view line = line_at(text, number);
-    // Behind where the parser stopped a quote is not what stopped it.
+    // A quote after the place where the parser stopped is not the cause.
     if (const auto at = open_quote(line); at && (number < place.line || *at < place.column))
       return Finding{{number, static_cast<std::uint32_t>(*at) + 1},
                      fmt::format("the text that begins here has no closing {}", line[*at]),

@@ -15,7 +15,7 @@ namespace ztcp::config {
 // false. Returns the index of a quote that the line does not close.
 template <class Visit>
 std::optional<std::size_t> scan_unquoted(std::string_view line, Visit&& visit) {
-  char quote = 0;  // That opened the current string; 0: outside.
+  char quote = 0;  // The quote that opened the current string; 0: outside.
   std::size_t begin = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];

@@ -21,7 +21,7 @@ bool is_hex(std::string_view text, std::size_t size) {
          });
 }
 
-// Keys of one NIC, with messages that name it.
+// Validates the keys of one NIC; messages name it.
 class NicValidator {
  public:
   NicValidator(ParseState& state, std::size_t index)
@@ -62,7 +62,7 @@ class NicValidator {
                                   : fmt::format("nic[{}]: ", index_);
   }
 
-  // Keys of another driver, and keys this driver can't do without.
+  // Reports keys of other drivers, and missing keys that this driver requires.
   void validate_driver(const Key& known) {
     const bool present = state_.has(key(known.name));
     if (present && !is_for(known, driver()))
@@ -78,7 +78,7 @@ class NicValidator {
   void form(std::string_view name, std::string_view value, bool good) {
     if (good || !state_.has(key(name))) return;
     const Key* known = find_key("nic", name);
-    if (!is_for(*known, driver())) return;  // Said above.
+    if (!is_for(*known, driver())) return;  // Reported above.
     fault(name, fmt::format("{} = \"{}\" is not {}", name, value, known->form),
           fmt::format("correct {}", name));
   }
@@ -93,7 +93,7 @@ class NicValidator {
                       c == ' '    ? std::string("a blank")
                       : c == '\n' ? std::string("a line end")
                                   : fmt::format("a '{}'", c)),
-          "move the fabric to a folder whose path has no blanks and none of , = [ ] \"");
+          "move the fabric to a folder without blanks and , = [ ] \" in its path");
   }
 
   void validate_mtu() {
@@ -129,14 +129,14 @@ class NicValidator {
            nic_.driver == NicDriver::kTap;
   }
 
-  // Why no host of a network has it; null: one may.
+  // Why no host can have this address; null: one can.
   const char* fault_of(const IpPrefix& own) const {
     if (own.address.is_v4()) return fault_of(own.v4());
     const bool is_loopback = own.address == IpAddress(0, 1);
     if (own.address == IpAddress() || own.address.high >> 56 == 0xff ||
         (is_loopback && is_of_userspace_tcp()))
       return "is not an address of a host";
-    // The routers' (RFC 4291 section 2.6.1), but for links of two (RFC 6164).
+    // Reserved for routers (RFC 4291 section 2.6.1), except on links of two (RFC 6164).
     if (own.length <= 64 && own.address.low == 0) return "is the address of the network itself";
     return nullptr;
   }
@@ -278,7 +278,7 @@ std::string nic_key(std::size_t index, std::string_view key) {
 
 void ParseState::find_fault(std::string_view key, std::string what, std::string mend) {
   auto it = places.find(key);
-  // A key that is absent is reported where its section begins, else at the top of the file.
+  // An absent key is reported where its section begins, else at the top of the file.
   if (it == places.end()) it = places.find(key.substr(0, key.rfind('.')));
   findings.push_back(
       {it == places.end() ? Position{} : it->second, std::move(what), std::move(mend)});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What NICs of one config may not have in common, and what some must.
+// Checks values across NICs: some must differ, and some must be equal.
 #include <algorithm>
 #include <cstddef>
 #include <map>
@@ -17,7 +17,7 @@
 namespace ztcp::config {
 namespace {
 
-// Values that only one NIC may have; text_of() returns empty for "has none".
+// Reports values that two NICs share; text_of() returns empty for "none".
 template <class TextOf>
 void validate_unique(ParseState& state, std::string_view key, std::string_view why,
                      TextOf&& text_of) {
@@ -30,7 +30,7 @@ void validate_unique(ParseState& state, std::string_view key, std::string_view w
     if (inserted) continue;
     const Position& earlier = state.places.find(nic_key(it->second, key))->second;
     state.find_fault(nic_key(i, key),
-                     fmt::format("nic[{}].{} = \"{}\" stands already in line {}: {}", i, key, text,
+                     fmt::format("nic[{}].{} = \"{}\" appears already in line {}: {}", i, key, text,
                                  earlier.line, why),
                      "give each NIC its own");
   }
@@ -39,7 +39,7 @@ void validate_unique(ParseState& state, std::string_view key, std::string_view w
 void validate_duplicates(ParseState& state) {
   validate_unique(state, "name", "device names are unique",
                   [](const Nic& nic) { return nic.name; });
-  // RDMA devices may all be agreed upon through one.
+  // Several RDMA devices may be negotiated through one address.
   validate_unique(state, "address", "addresses are unique", [](const Nic& nic) {
     if (nic.driver == NicDriver::kVerbs) return std::string();
     const IpAddress own = nic.address.address;
@@ -58,7 +58,7 @@ void validate_duplicates(ParseState& state) {
                                ? std::string()
                                : fmt::format("{} port {}", nic.device, nic.device_port);
                   });
-  // The two ends of one memory are one server and one client; equal roles would collide.
+  // The two ends of one memif are one server and one client; equal roles would collide.
   validate_unique(state, "memif_socket", "one socket, id and role is one interface; set memif_id",
                   [](const Nic& nic) {
                     return nic.memif_socket.empty() || nic.memif_role == MemifRole::kMesh
@@ -68,7 +68,7 @@ void validate_duplicates(ParseState& state) {
                   });
 }
 
-// Devices have names of their own, merged or not.
+// Merged devices and NICs must have different names.
 void validate_merged(ParseState& state) {
   constexpr std::ptrdiff_t kMost = 8;
   const auto& nics = state.fabric.nics;
@@ -80,14 +80,14 @@ void validate_merged(ParseState& state) {
     });
     if (same != nics.end())
       state.find_fault(nic_key(i, "merge"),
-                       fmt::format("merge = \"{}\" is the name of a NIC alone", word),
+                       fmt::format("merge = \"{}\" is the name of an unmerged NIC", word),
                        "give the merged device a name of its own");
     const auto with_it = std::count_if(nics.begin(), nics.end(),
                                        [&](const Nic& other) { return other.merge == word; });
     if (nics[i].driver == NicDriver::kSocket && with_it == 1)
       state.find_fault(nic_key(i, "merge"),
-                       fmt::format("merge = \"{}\" stands at this interface alone", word),
-                       "write it at what it is to be merged with, too, or remove it");
+                       fmt::format("merge = \"{}\" is set for this interface only", word),
+                       "write it for the NICs to merge it with, too, or remove it");
     if (nics[i].driver == NicDriver::kSocket && nics[i].nccl_devices != 0)
       state.find_fault(nic_key(i, "nccl_devices"),
                        fmt::format("nccl_devices = {}, but NCCL is shown nic \"{}\" as a part of "
@@ -98,12 +98,12 @@ void validate_merged(ParseState& state) {
                                        [&](const Nic& other) { return other.merge == word; });
     if (earlier == kMost)
       state.find_fault(nic_key(i, "merge"),
-                       fmt::format("merge = \"{}\" stands at more than {} NICs", word, kMost),
+                       fmt::format("merge = \"{}\" is set for more than {} NICs", word, kMost),
                        "merge fewer");
   }
 }
 
-// A queue's memory has two ends: with fewer queues on one side nobody would hear what is sent.
+// A queue's memory has two ends: queues that only one side has would have no receiver.
 void validate_queues(ParseState& state, std::size_t index) {
   const Nic& nic = state.fabric.nics[index];
   if (nic.driver == NicDriver::kPci) return;
@@ -115,10 +115,11 @@ void validate_queues(ParseState& state, std::size_t index) {
   if (nic.memif_role != MemifRole::kMesh && nic.queues != 1)
     return state.find_fault(
         nic_key(index, "queues"),
-        fmt::format("queues = {}, but nic \"{}\" is of no mesh", nic.queues, nic.name),
+        fmt::format("queues = {}, but nic \"{}\" is in no mesh", nic.queues, nic.name),
         "remove queues, or write memif_role = \"mesh\"");
   for (const MeshPeer& peer : mesh_peers(state.fabric, nic)) {
-    if (peer.nic > &nic || peer.nic->queues == nic.queues) continue;  // Said once, of the later.
+    if (peer.nic > &nic || peer.nic->queues == nic.queues)
+      continue;  // Reported once, for the later one.
     return state.find_fault(nic_key(index, "queues"),
                             fmt::format("nic \"{}\" has {} queues and \"{}\" of the same mesh {}",
                                         nic.name, nic.queues, peer.nic->name, peer.nic->queues),
@@ -126,7 +127,7 @@ void validate_queues(ParseState& state, std::size_t index) {
   }
 }
 
-// One NIC alone has nobody to share memory with, which nobody means.
+// A mesh of one NIC is never intended.
 void validate_meshes(ParseState& state) {
   const auto& nics = state.fabric.nics;
   for (std::size_t i = 0; i < nics.size(); ++i) {

@@ -59,8 +59,8 @@ void add_comment(std::string& out, std::string_view text) {
   }
 }
 
-// What a host was set up by, and later releases must not change by another default: beside what
-// differs from its default, this stands in the file.
+// Values by which a host was set up must not change with a later release's defaults: they are
+// written even when they equal the default.
 bool is_decided(const Key& key, bool on_pci) {
   if (key.section.empty() && key.name == "schema") return true;
   if (key.section == "host" && key.name == "class") return true;
@@ -80,8 +80,8 @@ std::string facts(const Key& key) {
 
 class SectionWriter {
  public:
-  // `explained`: each key under a comment that says what it is. `driver`: of a NIC; of the whole
-  // file "pci" where it has a NIC on PCI.
+  // `explained`: writes the meaning above each key. `driver`: the NIC's; for the whole file "pci"
+  // where it has a NIC on PCI.
   SectionWriter(std::string& out, std::string_view section, bool explained,
                 std::string_view driver = {})
       : out_(out), section_(section), explained_(explained), driver_(driver) {}
@@ -104,12 +104,12 @@ class SectionWriter {
                ? in_quotes(key.choices)
                : value;
   }
-  // A NIC says only what it has: the keys of other drivers would be faults.
+  // A NIC has only keys that it needs: keys of other drivers would be faults.
   bool is_left_out(const Key& key, std::string_view value) const {
     return section_ == "nic" && (value == key.default_text || !is_for(key, driver_));
   }
 
-  // A default is shown, not pinned: a later release may have a better one.
+  // Shows a default without setting it: a later release may have a better one.
   bool is_commented_out(const Key& key, std::string_view value) const {
     return section_ != "nic" && value == key.default_text && !is_decided(key, driver_ == "pci");
   }
@@ -144,7 +144,7 @@ std::string to_toml(const Fabric& fabric) {
     walk(SectionWriter(out, name, true, driver));
   });
   add_comment(out, meaning_of("nic"));
-  // Explained once, above the first NIC: eight NICs need no eight copies.
+  // Explained once, above the first NIC.
   bool first = true;
   for (const Nic& nic : fabric.nics) {
     out += "[[nic]]\n";

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Microseconds of time in each period; 0 of either: no limit ("max" in version 2, -1 in 1).
+// CPU time per period in microseconds; 0 in either: no limit ("max" in version 2, -1 in 1).
 struct Share {
   std::uint64_t quota_us = 0;
   std::uint64_t period_us = 0;
@@ -41,7 +41,7 @@ std::vector<Cgroup> cgroups_of(Machine& machine, std::string_view controller) {
   std::vector<Cgroup> cgroups;
   const std::string memberships = text_of(machine, "/proc/self/cgroup");
   for (const std::string_view line : lines_of(memberships)) {
-    // "hierarchy:controllers:path"; version 2 has neither number nor controllers.
+    // "hierarchy:controllers:path"; version 2 leaves the middle empty.
     const std::size_t first = line.find(':');
     const std::size_t second = line.find(':', first + 1);
     if (first == std::string_view::npos || second == std::string_view::npos) continue;

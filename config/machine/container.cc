@@ -13,18 +13,19 @@
 namespace ztcp::config {
 namespace {
 
-// podman and CRI-O; systemd inside nspawn, LXC and others; Apptainer. Not docker's /.dockerenv:
-// disks of machines are made from images, and it stays. Docker mounts /etc/hosts.
+// Marks of podman and CRI-O; of systemd inside nspawn, LXC and others; of Apptainer. Not docker's
+// /.dockerenv: it stays on machines' disks made from images. Docker is known by its mount of
+// /etc/hosts.
 constexpr const char* kMarks[] = {"/run/.containerenv", "/run/systemd/container",
                                   "/.singularity.d"};
-// Image layers and images. Every kind of FUSE counts: no machine boots from one.
+// File systems of image layers and images. Every kind of FUSE counts: no machine boots from one.
 constexpr std::string_view kImageTypes[] = {"overlay", "aufs", "squashfs"};
 
 bool has_mounts_of_a_container(Machine& machine) {
-  std::string type_of_root;  // Of the topmost one.
+  std::string type_of_root;  // Type of the topmost one.
   for (const Mount& mount : mounts_of(machine)) {
-    // Runtimes write the names of the container's network into a file of their own. lxcfs answers
-    // for /proc in LXC.
+    // Runtimes mount a file of their own with the container's host names. lxcfs replaces /proc
+    // files in LXC.
     if (mount.folder == "/etc/hosts") return true;
     if (mount.type == "fuse.lxcfs" && mount.folder.starts_with("/proc/")) return true;
     if (mount.folder == "/") type_of_root = mount.type;

@@ -10,8 +10,8 @@
 
 namespace ztcp::config {
 
-// In their order there; up to what is no list. No CPU beyond those that a mask of the C library
-// can name (1023).
+// The CPUs in the order of the list; stops at the first malformed entry. Leaves out CPUs that the C
+// library's masks cannot hold (above 1023).
 std::vector<std::uint32_t> parse_cpu_list(std::string_view text);
 
 }  // namespace ztcp::config

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kNodeFolder = "/sys/devices/system/node";
 
-// 0: no cgroup tells.
+// 0: no cgroup has a cpuset.
 std::size_t cpuset_size(Machine& machine) {
   std::size_t tightest = 0;
   for (const Cgroup& cgroup : cgroups_of(machine, "cpuset")) {

@@ -12,8 +12,8 @@
 namespace ztcp::config {
 namespace {
 
-// Registration of DMA-BUFs came with Linux 5.12, and of NVIDIA's two kernel modules the open one
-// exports them.
+// DMA-BUF registration came with Linux 5.12, and only the open one of NVIDIA's two kernel modules
+// exports DMA-BUFs.
 std::string why_no_dmabuf(Machine& machine) {
   const std::string release = read_line(machine, "/proc/sys/kernel/osrelease").value_or("");
   if (kernel_version(release) < KernelVersion{5, 12})
@@ -25,8 +25,7 @@ std::string why_no_dmabuf(Machine& machine) {
   return {};
 }
 
-// depmod lists what modules want of each other: an RDMA core without this call takes no such
-// module.
+// depmod lists the symbols' providers: an RDMA core without this call cannot load such a module.
 bool is_module_at_hand(Machine& machine) {
   const std::string folder =
       "/lib/modules/" + read_line(machine, "/proc/sys/kernel/osrelease").value_or("");

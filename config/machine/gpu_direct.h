@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Whether RDMA NICs of this machine may read and write GPU memory by themselves, as far as files
-// tell: only opening a device tells for sure (transport/verbs/gpu_direct.h).
+// Whether RDMA NICs of this machine can read and write GPU memory directly, as far as files show:
+// only opening a device gives certainty (transport/verbs/gpu_direct.h).
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace ztcp::config {
 
-// Modules that give GPU addresses to RDMA drivers, and where each shows itself: the new one first,
-// for with some kernels it has the old one's place, too.
+// Modules that give GPU addresses to RDMA drivers, and the path that each creates. The new module
+// comes first: with some kernels it creates the old one's path, too.
 struct PeerMemorySign {
   const char* path;  // Below /sys.
   const char* module;
@@ -25,10 +25,10 @@ inline constexpr std::array kPeerMemorySigns{
 inline constexpr const char* kPeerMemoryModule = "nvidia_peermem";
 
 struct GpuDirect {
-  bool has_gpu_driver = false;     // NVIDIA's is loaded.
-  std::string module;              // That is loaded; empty: none.
-  bool has_dmabuf = false;         // Kernel and GPU driver know them; the NIC's is not asked.
-  bool is_module_at_hand = false;  // nvidia_peermem is installed, and the kernel takes it.
+  bool has_gpu_driver = false;     // NVIDIA's driver is loaded.
+  std::string module;              // The loaded peer memory module; empty: none.
+  bool has_dmabuf = false;         // Kernel and GPU driver support them; the NIC's may not.
+  bool is_module_at_hand = false;  // nvidia_peermem is installed, and the kernel can load it.
   std::string why_no_dmabuf;       // "Linux 5.4 is older than 5.12"
 
   bool is_on() const { return has_dmabuf || !module.empty(); }

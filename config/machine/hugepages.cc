@@ -52,7 +52,7 @@ std::string cgroup_size_name(std::uint32_t page_kib) {
   return std::to_string(page_kib) + "KB";
 }
 
-// What one cgroup leaves; empty when it sets no limit ("max" in version 2, about 2^63 in 1).
+// The rest of one cgroup's limit; empty without a limit ("max" in version 2, about 2^63 in 1).
 std::optional<std::uint64_t> left_in(Machine& machine, const std::string& limit_file,
                                      const std::string& usage_file) {
   const auto limit = read_count(machine, limit_file);

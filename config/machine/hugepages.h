@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the kernel offers in hugepages: sizes, counts per NUMA node, and what the container's
-// cgroup leaves of them.
+// The kernel's hugepages: sizes, counts per NUMA node, and the amount that the container's cgroup
+// still allows.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace ztcp::config {
 // Every size on every node, by node and then size; empty: the kernel has no hugepages.
 std::vector<hugepage::NodePages> read_pages(Machine& machine);
 
-// A machine whose kernel knows no nodes is node 0.
+// Without NUMA nodes in the kernel, node 0 exists.
 bool has_numa_node(Machine& machine, int node);
 
 // Bytes of this page size that the cgroups around this process still allow (version 1 and 2, the

@@ -19,7 +19,7 @@
 namespace ztcp::config {
 namespace {
 
-// The longest that is read are libraries. Of what is no file, as of a device without end, little.
+// The largest files read are libraries. Endless devices and the like are cut earlier.
 constexpr std::size_t kLargestFile = 256U << 20;
 constexpr std::size_t kLargestOther = 1U << 20;
 
@@ -53,7 +53,7 @@ FileFacts LiveMachine::facts(const std::string& path) { return look(path, AT_SYM
 FileFacts LiveMachine::facts_behind(const std::string& path) { return look(path, 0); }
 
 Result<std::string> LiveMachine::read_value(const std::string& path) {
-  // O_NONBLOCK: a pipe in its place must not hold us up.
+  // O_NONBLOCK: opening a pipe in its place must not block.
   const Descriptor file(::open(at(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file) return fail_errno("open");
   struct stat facts {};

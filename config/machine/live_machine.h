@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The machine this process runs on; or a tree that looks like one, below a root of its own, whose
+// The machine this process runs on; or, for tests, a directory tree that looks like one. The tree's
 // owner counts as root.
 #pragma once
 
@@ -21,14 +21,14 @@ class LiveMachine final : public Machine {
   std::optional<std::string> link_target(const std::string& path) override;
   std::vector<std::string> list(const std::string& folder) override;
   bool may_access(const std::string& path, int mode) override;
-  // Of a tree: those of the process in it.
+  // For a tree: the CPUs it lists for the process.
   std::vector<std::uint32_t> allowed_cpus() override;
 
  private:
   std::string at(const std::string& path) const { return root_ + path; }
   FileFacts look(const std::string& path, int flags) const;
 
-  std::string root_;  // Before each path: empty for this machine.
+  std::string root_;  // Prefix of each path: empty for this machine.
 };
 
 }  // namespace ztcp::config

@@ -15,7 +15,7 @@ bool is_octal(std::string_view text) {
   return text.size() == 3 && text.find_first_not_of("01234567") == std::string_view::npos;
 }
 
-// The kernel writes blanks, line ends and backslashes as "\040".
+// Decodes the kernel's octal escapes of blanks, line ends and backslashes, "\040".
 std::string unescaped(std::string_view word) {
   std::string text;
   for (std::size_t i = 0; i < word.size(); ++i) {
@@ -58,7 +58,8 @@ std::string_view Mount::option(std::string_view name) const {
   return {};
 }
 
-// "id parent major:minor root folder options [optional...] - type source options", proc(5).
+// Lines of proc(5): "id parent major:minor root folder options [optional...] - type source
+// options".
 std::vector<Mount> mounts_of(Machine& machine) {
   constexpr std::size_t kFolder = 4;
   const std::string text = text_of(machine, "/proc/self/mountinfo");

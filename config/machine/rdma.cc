@@ -18,7 +18,7 @@
 namespace ztcp::config {
 namespace {
 
-// include/rdma/ib_verbs.h of Linux, rdma_node_type: "1: CA", "4: RNIC".
+// rdma_node_type in Linux's include/rdma/ib_verbs.h: "1: CA", "4: RNIC".
 RdmaKind kind_of(Machine& machine, const std::string& folder) {
   switch (read_number(machine, folder + "/node_type").value_or(1)) {
     case 1:
@@ -45,7 +45,7 @@ std::vector<GidEntry> gids_of(Machine& machine, const std::string& folder, bool 
   return out;
 }
 
-// Of all that a device may stand upon ("mlx5_core.rdma.0"), the PCI function.
+// The PCI function; the device may sit on intermediate ones ("mlx5_core.rdma.0").
 std::string pci_of(Machine& machine, const std::string& folder) {
   const std::string target = machine.link_target(folder + "/device").value_or("");
   const auto parts = split(target, '/');
@@ -53,7 +53,7 @@ std::string pci_of(Machine& machine, const std::string& folder) {
   return found == parts.rend() ? std::string() : std::string(*found);
 }
 
-// The one of that MAC address; of those that stand upon it and have it, too, none.
+// The interface with that MAC address; interfaces on top of it that share the address are skipped.
 std::string interface_with(Machine& machine, std::span<const std::uint8_t, 6> mac) {
   const std::string text = fmt::format("{:02x}", fmt::join(mac, ":"));
   for (std::string& name : machine.list("/sys/class/net")) {
@@ -65,8 +65,8 @@ std::string interface_with(Machine& machine, std::span<const std::uint8_t, 6> ma
   return {};
 }
 
-// The one that its GIDs are of; of iWARP, whose only GID begins with it, the one of that MAC
-// address; of InfiniBand, whose GIDs are of none, the PCI function's.
+// The interface of its GIDs; for iWARP, the one with the MAC address at the start of the only GID;
+// for InfiniBand, where GIDs belong to no interface, the PCI function's.
 std::string interface_of(Machine& machine, const std::string& folder, const RdmaPort& port) {
   if (port.kind == RdmaKind::kIwarp && !port.gids.empty())
     if (std::string name = interface_with(machine, std::span(port.gids.front().gid).first<6>());
@@ -93,7 +93,7 @@ std::uint32_t rate_mbps(const std::string& rate) {
   double gbps = 0;
   if (words.size() < 2 || words[1] != "Gb/sec" ||
       std::from_chars(words[0].data(), words[0].data() + words[0].size(), gbps).ec != std::errc{} ||
-      !(gbps >= 0 && gbps <= 10'000))  // Nor what is no number.
+      !(gbps >= 0 && gbps <= 10'000))  // Also false for NaN.
     return 0;
   return static_cast<std::uint32_t>(gbps * 1000);
 }
@@ -113,7 +113,7 @@ RdmaPort read_rdma_port(Machine& machine, const std::string& device, std::uint16
   port.gids = gids_of(machine, of_port, port.is_infiniband);
   port.pci = pci_of(machine, folder);
   port.interface = interface_of(machine, folder, port);
-  if (port.kind == RdmaKind::kIwarp) port.gids.clear();  // They are of no address.
+  if (port.kind == RdmaKind::kIwarp) port.gids.clear();  // They contain no IP address.
   if (!port.pci.empty())
     port.numa_node = static_cast<std::int32_t>(
         read_number(machine, pci_folder(port.pci) + "/numa_node").value_or(-1));
@@ -143,7 +143,7 @@ std::string uverbs_node(Machine& machine, const std::string& device) {
   return {};
 }
 
-// iboe_get_mtu() of Linux: GRH 40, UDP 8, BTH 12, extended headers 4 and 28, ICRC 4.
+// As iboe_get_mtu() of Linux: GRH 40, UDP 8, BTH 12, extended headers 4 and 28, ICRC 4.
 std::uint32_t roce_payload_bytes(std::uint32_t mtu_bytes) {
   constexpr std::uint32_t kHeaders = 96;
   std::uint32_t payload = kLargestRocePayload;

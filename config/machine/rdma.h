@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// RDMA devices as sysfs shows them, without opening one: their ports, and where each is found. What
-// a process really gets of them, and by which rule, is transport/verbs' to say.
+// RDMA devices as sysfs shows them, without opening one: their ports, and the place of each.
+// transport/verbs decides how a process uses them.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@
 namespace ztcp::config {
 
 inline constexpr const char* kRdmaDevices = "/sys/class/infiniband";
-// What librdmacm opens.
+// Opened by librdmacm.
 inline constexpr const char* kManagerNode = "/dev/infiniband/rdma_cm";
 
-// What a device speaks: queue pairs that two ends agree upon are kAdapter's, those of kIwarp go
-// over TCP connections, which librdmacm has it make.
+// The protocol of a device. kAdapter: the two ends negotiate queue pairs themselves. kIwarp: queue
+// pairs run over TCP connections, which librdmacm makes the device open.
 enum class RdmaKind : std::uint8_t { kAdapter, kIwarp, kOther };
 
 struct RdmaPort {
@@ -29,11 +29,11 @@ struct RdmaPort {
   std::uint16_t port = 1;
   RdmaKind kind = RdmaKind::kAdapter;
   bool is_infiniband = false;    // Else Ethernet.
-  std::string state;             // "ACTIVE", "DOWN"; empty: there is no such port.
-  std::uint32_t speed_mbps = 0;  // 0: not told.
-  std::vector<GidEntry> gids;    // Those that are set; iWARP has none.
-  std::string interface;         // "eth1"; empty: none is known.
-  std::string pci;               // "0000:17:00.0"; empty: it is of software.
+  std::string state;             // "ACTIVE", "DOWN"; empty: no such port.
+  std::uint32_t speed_mbps = 0;  // 0: unknown.
+  std::vector<GidEntry> gids;    // Those that are set; empty for iWARP.
+  std::string interface;         // "eth1"; empty: unknown.
+  std::string pci;               // "0000:17:00.0"; empty: a software device.
   std::int32_t numa_node = -1;
 
   const char* network() const {
@@ -44,28 +44,28 @@ struct RdmaPort {
   friend bool operator==(const RdmaPort&, const RdmaPort&) = default;
 };
 
-// By PCI address, then by name and port, so that equal hosts have equal orders; those of software
+// Sorted by PCI address, name and port, so that equal hosts have equal orders; software devices
 // last.
 std::vector<RdmaPort> rdma_ports(Machine& machine);
 RdmaPort read_rdma_port(Machine& machine, const std::string& device, std::uint16_t port);
 
-// "100 Gb/sec (4X EDR)", as sysfs has a port's rate; 0: it is no such.
+// Parses a port's rate in sysfs, "100 Gb/sec (4X EDR)"; 0: malformed.
 std::uint32_t rate_mbps(const std::string& rate);
 
-// "/dev/infiniband/uverbs0", which who uses the device opens; empty: the kernel has none for it.
+// The file that users of the device open, "/dev/infiniband/uverbs0"; empty: the kernel has none.
 std::string uverbs_node(Machine& machine, const std::string& device);
 
-// So much a process may lock at least where NCCL is to have all it wants, of eight GPUs and
-// channels to many peers: sessions with the usual 8 MiB fail at their first connections.
+// Locked memory that a process needs at least for NCCL with eight GPUs and channels to many peers:
+// with the usual 8 MiB its first connections fail.
 inline constexpr std::uint64_t kEnoughForRdmaBytes = 4ULL << 30;
 
-// Payload of a packet over an Ethernet interface of this MTU, which the kernel chooses: the largest
-// step that fits beside RoCE's longest headers.
+// Payload of a RoCE packet over an Ethernet interface of this MTU, as the kernel chooses it: the
+// largest step that fits beside RoCE's longest headers.
 std::uint32_t roce_payload_bytes(std::uint32_t mtu_bytes);
 inline constexpr std::uint32_t kLargestRocePayload = 4096;
 inline constexpr std::uint32_t kMtuForLargestPayload = 4200;
 
-// The kernel module that makes an RDMA device of the NICs of this driver; empty: none does.
+// The kernel module that makes RDMA devices of NICs with this driver; empty: none.
 std::string_view rdma_module_of(std::string_view nic_driver);
 
 }  // namespace ztcp::config

@@ -80,7 +80,7 @@ std::string iommu_group(Machine& machine, std::string_view pci) {
 std::vector<std::string> interfaces_of(Machine& machine, std::string_view pci) {
   const std::string folder = pci_folder(pci);
   std::vector<std::string> names = machine.list(folder + "/net");
-  // These keep a device of their own between the PCI function and the interface.
+  // These drivers have their own device between the PCI function and the interface.
   for (const std::string& child : machine.list(folder))
     if (child.starts_with("virtio") || child.starts_with("vmbus"))
       for (const std::string& name : machine.list(folder + "/" + child + "/net"))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Small readings of /sys, /proc and the like. Nothing here fails: what can't be read is absent.
+// Small readings of /sys, /proc and the like. Nothing here fails: unreadable values are absent.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 
 namespace ztcp::config {
 
-// The text of a file, empty where it can't be read.
+// The text of a file; empty if it cannot be read.
 std::string text_of(Machine& machine, const std::string& path);
-// First line of a file, without blanks around it.
+// The first line of a file, trimmed.
 std::optional<std::string> read_line(Machine& machine, const std::string& path);
-// A file that holds a number, and perhaps something behind it.
+// The number at the start of a file; text may follow it.
 std::optional<std::int64_t> read_number(Machine& machine, const std::string& path);
-// Last part of what a symbolic link points at: ".../drivers/vfio-pci" -> "vfio-pci".
+// The last part of a symbolic link's target: ".../drivers/vfio-pci" -> "vfio-pci".
 std::optional<std::string> link_name(Machine& machine, const std::string& path);
-// Where a link leads to is what counts.
+// Both follow links.
 bool exists(Machine& machine, const std::string& path);
 bool is_folder(Machine& machine, const std::string& path);
 
@@ -34,9 +34,9 @@ bool has_capability(Machine& machine, unsigned capability);
 
 // The folder of a PCI function: "/sys/bus/pci/devices/0000:3b:00.0".
 std::string pci_folder(std::string_view pci);
-// Number of its IOMMU group, or of vfio's stand-in for one; empty: none.
+// The number of its IOMMU group, or of vfio's substitute for one; empty: none.
 std::string iommu_group(Machine& machine, std::string_view pci);
-// Names of its network interfaces, while a kernel driver has it.
+// Names of its network interfaces; empty without a kernel driver.
 std::vector<std::string> interfaces_of(Machine& machine, std::string_view pci);
 
 }  // namespace ztcp::config

@@ -20,7 +20,7 @@ std::optional<Number> parse_hex(std::string_view text) {
   return number;
 }
 
-// "0100007F:0016": words of 32 bits, each in the machine's order.
+// "0100007F:0016": 32-bit words, each in the machine's byte order.
 std::optional<TcpSocket> parse_socket(std::string_view own, std::string_view state) {
   constexpr std::size_t kDigits = 8;
   const auto colon = own.find(':');

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The kernel's TCP sockets, of every process: /proc/net/tcp and tcp6.
+// The kernel's TCP sockets of all processes: /proc/net/tcp and tcp6.
 #pragma once
 
 #include <array>
@@ -16,11 +16,11 @@ struct TcpSocket {
   static constexpr unsigned kEstablished = 1;  // include/net/tcp_states.h
   static constexpr unsigned kListening = 10;
 
-  std::array<std::uint8_t, 16> address{};  // Its own; of IPv4 as IPv6 writes it (::ffff:10.0.0.1).
+  std::array<std::uint8_t, 16> address{};  // Local; IPv4 mapped to IPv6 (::ffff:10.0.0.1).
   std::uint16_t port = 0;
   unsigned state = 0;
 };
-// Lines that are no socket's are left out.
+// Skips malformed lines.
 std::vector<TcpSocket> tcp_sockets(Machine& machine);
 
 }  // namespace ztcp::config

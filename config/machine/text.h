@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Taking texts apart, as the kernel and the system write them.
+// Splits and parses texts of the kernel and the system.
 #pragma once
 
 #include <concepts>
@@ -13,14 +13,14 @@
 
 namespace ztcp::config {
 
-std::string_view trimmed(std::string_view text);  // Without blanks and line ends around it.
-// Parts of a text that lives on; none of them is empty but for lines.
+std::string_view trimmed(std::string_view text);  // Without blanks and line ends at both ends.
+// Views into the text, which must outlive them; never empty, except for lines.
 std::vector<std::string_view> lines_of(std::string_view text);
 std::vector<std::string_view> words_of(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);
-// Words that outlive their text.
+// Copies of the words.
 std::vector<std::string> own_words(std::string_view text);
-// Of a temporary nothing would be left to look at.
+// Deleted for temporaries: the views would dangle.
 template <std::same_as<std::string> Temporary>
 void lines_of(Temporary&& text) = delete;
 template <std::same_as<std::string> Temporary>
@@ -28,9 +28,10 @@ void words_of(Temporary&& text) = delete;
 template <std::same_as<std::string> Temporary>
 void split(Temporary&& text, char separator) = delete;
 
-// Whether "a,b,c" has "b".
+// Whether "a,b,c" contains "b".
 bool lists_word(std::string_view list, std::string_view word);
-// A text that is a number as a whole, and the number that a text begins with; 0: with none.
+// parse_number() takes a text that is a number as a whole; leading_number() returns the number at
+// the start of a text, 0 without one.
 std::optional<std::uint64_t> parse_number(std::string_view text);
 std::uint64_t leading_number(std::string_view text);
 

@@ -15,12 +15,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kKernel = 0;
 constexpr int kLastErrno = 4095;  // include/linux/err.h
-// For a whole answer. The kernel does what it is asked to before it answers, so this is spent on
-// its locks alone, which drivers hold for seconds at times.
+// Limit for a whole answer. The kernel acts before it answers, so waiting means its locks, which
+// drivers hold for seconds at times.
 constexpr std::chrono::seconds kPatience{30};
-// Of a list that keeps changing.
+// For a dump that keeps changing.
 constexpr int kTries = 5;
-// Room for two million routes: a guard, not a budget.
+// Room for two million routes: a safety limit.
 constexpr std::size_t kLongestAnswer = 256U << 20;
 // The kernel fills 32 KiB at most.
 constexpr std::size_t kLongestDatagram = 64U << 10;
@@ -57,7 +57,8 @@ class Kernel final : public Channel {
                      reinterpret_cast<sockaddr*>(&sender), &length);
       if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (size < 0) return fail_errno("netlink");
-      const auto bytes = static_cast<std::size_t>(size);  // Of the datagram, room or not.
+      const auto bytes =
+          static_cast<std::size_t>(size);  // The datagram's size, even if it was cut.
       if (bytes > buffer_.size()) return fail(Errc::kTruncated, "netlink", EMSGSIZE);
       return Datagram{sender.nl_pid, Bytes(buffer_).first(bytes)};
     }
@@ -102,17 +103,16 @@ Result<Session::End> Session::exchange(NetlinkRequest& request, std::vector<std:
   const Deadline deadline = Clock::now() + kPatience;
   bool interrupted = false;
   bool too_long = false;
-  std::optional<int> end;  // 0, or the errno that the kernel ends with.
+  std::optional<int> end;  // 0, or the kernel's errno.
   const auto take = [&](const Message& message) {
-    // An answer to an earlier request, which was given up, may still come.
+    // Skip late answers to earlier requests that were given up.
     if (message.header.nlmsg_seq != sequence_ || end) return;
     interrupted |= (message.header.nlmsg_flags & NLM_F_DUMP_INTR) != 0;
-    // Both begin with an errno below zero, or with what means none. The first one also
-    // acknowledges.
+    // Both begin with a negative errno, or 0 for success. NLMSG_ERROR is also the acknowledgement.
     if (message.header.nlmsg_type == NLMSG_ERROR || message.header.nlmsg_type == NLMSG_DONE)
       end = -std::clamp(message.fixed<int>(), -kLastErrno, 0);
     if (message.header.nlmsg_type < NLMSG_MIN_TYPE) return;
-    // Heard to its end even so: the kernel tells one list at a time.
+    // Read on to the end even then: the kernel runs one dump at a time.
     too_long |= heard.size() + aligned(message.header.nlmsg_len) > kLongestAnswer;
     if (too_long) return;
     const Bytes header = std::as_bytes(std::span(&message.header, 1));
@@ -124,12 +124,12 @@ Result<Session::End> Session::exchange(NetlinkRequest& request, std::vector<std:
     const Datagram datagram = ZTCP_TRY(channel_->receive(deadline));
     if (datagram.sender == kKernel && !for_each_message(datagram.bytes, take))
       return fail(Errc::kProtocol, "netlink", EBADMSG);
-    // What is there already is received after the deadline, too.
+    // Messages already in the socket are received after the deadline, too.
     if (!end && Clock::now() >= deadline) return fail(Errc::kTimedOut, "netlink");
   }
   if (*end != 0) return fail(Errc::kSystem, "netlink", *end);
   if (too_long) return fail(Errc::kOutOfMemory, "netlink", EMSGSIZE);
-  // Changed while it was told: what was heard may be neither old nor new.
+  // Changed during the dump: the result may mix old and new.
   return interrupted ? End::kInterrupted : End::kWhole;
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A talk with the kernel over rtnetlink: requests that it carries out, and lists of what it knows.
-// Bounded in time and memory, and nothing is taken for an answer but what the kernel said to that
-// very request. One thread at a time. For tools.
+// An rtnetlink session with the kernel: requests that change something, and dumps of its tables.
+// Bounded in time and memory; accepts only the kernel's reply to the current request. One thread at
+// a time. For tools.
 //
-// Not libmnl: it has no archive to link, and tools run wherever their C library is.
+// Not libmnl: it has no archive to link, and the tools need no shared library beyond the C library.
 #pragma once
 
 #include <chrono>
@@ -23,20 +23,20 @@ namespace ztcp::config::netlink {
 using Deadline = std::chrono::steady_clock::time_point;
 
 struct Datagram {
-  std::uint32_t sender = 0;  // Its port id: the kernel's is 0, all others are processes'.
-  Bytes bytes;               // Until the next one is received.
+  std::uint32_t sender = 0;  // Port id: the kernel's is 0, all others belong to processes.
+  Bytes bytes;               // Valid until the next receive().
 };
 
-// Where requests go and answers come from: the kernel, or a test.
+// The other end of a session: the kernel, or a test.
 class Channel {
  public:
   virtual ~Channel() = default;
   virtual Status send(Bytes request) = 0;
-  // Errc::kTimedOut: nothing came until then.
+  // Errc::kTimedOut: nothing arrived before the deadline.
   virtual Result<Datagram> receive(Deadline deadline) = 0;
 };
 
-// The kernel of this thread's network namespace.
+// Opens the kernel of this thread's network namespace.
 Result<std::unique_ptr<Channel>> open_kernel();
 
 class Session {
@@ -46,11 +46,11 @@ class Session {
   static Result<Session> open();  // With open_kernel().
   explicit Session(std::unique_ptr<Channel> channel) : channel_(std::move(channel)) {}
 
-  // Errc::kSystem with the kernel's errno where it refuses.
+  // Errc::kSystem with the kernel's errno if it refuses.
   Status carry_out(NetlinkRequest request);
 
-  // Calls visit for each message of a list. A list that changed while it was told is asked for
-  // anew, and visited only once it was heard whole: failure means that nothing was visited.
+  // Calls visit for each message of a dump. A dump that was interrupted by a change is repeated,
+  // and visited only once it is consistent: on failure nothing was visited.
   template <class Fixed>
   Status dump(std::uint16_t type, const Fixed& fixed, const Visit& visit) {
     return dump(NetlinkRequest(type, NLM_F_DUMP, fixed), visit);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What netlink says, to read: messages in a datagram, attributes in a message or in one another,
-// hops of a route. Nothing here believes a length it has not checked against what holds it, and
-// values are copied out. All are views of somebody else's bytes.
+// Reads netlink: messages in a datagram, attributes in a message or nested, hops of a route. Checks
+// each length against its container before using it, and copies values out. All types are views of
+// bytes owned by the caller.
 #pragma once
 
 #include <algorithm>
@@ -20,15 +20,15 @@ namespace ztcp::config::netlink {
 
 using Bytes = std::span<const std::byte>;
 
-// Everything in netlink lies at multiples of 4.
+// Netlink aligns everything to 4 bytes.
 constexpr std::size_t aligned(std::size_t size) { return (size + 3) & ~std::size_t{3}; }
 
-// What follows the first `size` bytes and their padding.
+// The bytes behind the first `size` bytes and their padding.
 inline Bytes behind(Bytes bytes, std::size_t size) {
   return bytes.subspan(std::min(aligned(size), bytes.size()));
 }
 
-// All zero where there are too few bytes.
+// All zero if there are too few bytes.
 template <class Value>
 Value read_as(Bytes bytes) {
   Value value{};
@@ -38,7 +38,7 @@ Value read_as(Bytes bytes) {
 
 struct Attribute {
   std::uint16_t type = 0;
-  std::uint16_t flagged_type = 0;  // With NLA_F_NESTED and NLA_F_NET_BYTEORDER, as it came.
+  std::uint16_t flagged_type = 0;  // As received, with NLA_F_NESTED and NLA_F_NET_BYTEORDER.
   Bytes payload;
 };
 
@@ -46,7 +46,7 @@ class Attributes {
  public:
   explicit Attributes(Bytes bytes) : bytes_(bytes) {}
 
-  // Calls visit(attribute) for each; one that is cut short ends the walk.
+  // Calls visit(attribute) for each; stops at a truncated one.
   template <class Visit>
   void for_each(Visit&& visit) const {
     Bytes left = bytes_;
@@ -59,7 +59,7 @@ class Attributes {
     }
   }
 
-  // The last of its type, as in the kernel.
+  // The last one of this type, as in the kernel.
   std::optional<Bytes> find(unsigned type) const {
     std::optional<Bytes> found;
     for_each([&](const Attribute& one) {
@@ -68,7 +68,7 @@ class Attributes {
     return found;
   }
   bool has(unsigned type) const { return find(type).has_value(); }
-  // 0 and empty where there is none.
+  // 0 if absent; a text is empty.
   template <class Value = std::uint32_t>
   Value number(unsigned type) const {
     return read_as<Value>(find(type).value_or(Bytes()));
@@ -86,9 +86,9 @@ class Attributes {
 
 struct Message {
   nlmsghdr header{};
-  Bytes payload;  // What follows the header.
+  Bytes payload;  // Everything behind the header.
 
-  // The fixed part that each type of message begins with (ifinfomsg, rtmsg), and what follows it.
+  // The fixed part at the start of each type of message (ifinfomsg, rtmsg); attributes() follow it.
   template <class Fixed>
   Fixed fixed() const {
     return read_as<Fixed>(payload);
@@ -99,7 +99,7 @@ struct Message {
   }
 };
 
-// Calls visit(message) for each. False: the last one is cut short, and was not visited.
+// Calls visit(message) for each. False: the last one is truncated, and was not visited.
 template <class Visit>
 bool for_each_message(Bytes datagram, Visit&& visit) {
   while (!datagram.empty()) {
@@ -111,8 +111,7 @@ bool for_each_message(Bytes datagram, Visit&& visit) {
   return true;
 }
 
-// Calls visit(rtnexthop, attributes) for each hop of an RTA_MULTIPATH; one that is cut short ends
-// the walk.
+// Calls visit(rtnexthop, attributes) for each hop of an RTA_MULTIPATH; stops at a truncated one.
 template <class Visit>
 void for_each_hop(Bytes hops, Visit&& visit) {
   while (hops.size() >= sizeof(rtnexthop)) {

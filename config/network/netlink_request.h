@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A netlink message of ours, put together at its end: a fixed part, then attributes.
+// Builds a netlink message: a fixed part, then attributes.
 #pragma once
 
 #include <array>
@@ -36,11 +36,11 @@ class NetlinkRequest {
   void put(std::uint16_t type, std::uint32_t number) {
     put(type, std::as_bytes(std::span(&number, 1)));
   }
-  // With the zero at its end.
+  // Includes the terminating zero.
   void put(std::uint16_t type, const std::string& text) {
     put(type, std::as_bytes(std::span(text.c_str(), text.size() + 1)));
   }
-  // Attributes that `fill` puts lie inside this one.
+  // Puts the attributes that `fill` adds inside this one.
   template <class Fill>
   void put_nested(std::uint16_t type, Fill&& fill) {
     const std::size_t begin = header().nlmsg_len;
@@ -51,7 +51,7 @@ class NetlinkRequest {
     std::memcpy(buffer_.data() + begin, &attribute, sizeof(attribute));
   }
 
-  // Whether there was room for everything.
+  // False if the buffer was too small.
   bool fits() const { return fits_; }
   nlmsghdr& header() { return *reinterpret_cast<nlmsghdr*>(buffer_.data()); }
   Bytes bytes() { return Bytes(buffer_).first(header().nlmsg_len); }

@@ -31,7 +31,7 @@ void take_link(const netlink::Message& message, Network& network) {
   interface.mtu_bytes = attributes.number(IFLA_MTU);
   interface.lower = attributes.number(IFLA_LINK);
   interface.kind = info.text(IFLA_INFO_KIND);
-  // Other kinds number their data otherwise.
+  // Other kinds use the same numbers for other data.
   if (interface.kind == "vlan")
     interface.vlan_id = info.nested(IFLA_INFO_DATA).number<std::uint16_t>(IFLA_VLAN_ID);
   network.interfaces.push_back(std::move(interface));
@@ -50,7 +50,7 @@ void take_address(const netlink::Message& message, Network& network) {
   InterfaceAddress address;
   address.prefix.length = fixed.ifa_prefixlen;
   address.secondary = (fixed.ifa_flags & IFA_F_SECONDARY) != 0;
-  // IFA_LOCAL is one's own; IFA_ADDRESS the same, but for point-to-point links.
+  // IFA_LOCAL is the local address; IFA_ADDRESS equals it, except on point-to-point links.
   if (const auto own = attributes.find(attributes.has(IFA_LOCAL) ? IFA_LOCAL : IFA_ADDRESS))
     address.prefix.address = ipv4_of(*own);
   if (const auto info = attributes.find(IFA_CACHEINFO))
@@ -72,8 +72,8 @@ void take_nexthop(const netlink::Message& message, Network& network) {
   network.nexthops.push_back(std::move(nexthop));
 }
 
-// A route that tells no more than the number of its nexthop object
-// (net.ipv4.nexthop_compat_mode=0): as many routes as the object has members.
+// A route may carry only the number of its nexthop object (net.ipv4.nexthop_compat_mode=0): becomes
+// one route per member of the object.
 void take_route_by(std::uint32_t id, Route route, Network& network) {
   const auto find = [&](std::uint32_t wanted) {
     return std::find_if(network.nexthops.begin(), network.nexthops.end(),
@@ -112,7 +112,7 @@ void take_route(const netlink::Message& message, Network& network) {
   if (hops.empty() && route.interface == 0 && attributes.has(RTA_NH_ID))
     return take_route_by(attributes.number(RTA_NH_ID), route, network);
   if (hops.empty()) network.routes.push_back(route);
-  // A route over several hops is as many routes here.
+  // A route over several hops becomes one route per hop here.
   netlink::for_each_hop(hops, [&](const rtnexthop& hop, const Attributes& own) {
     route.interface = static_cast<std::uint32_t>(hop.rtnh_ifindex);
     route.gateway = address(own, RTA_GATEWAY);
@@ -164,10 +164,10 @@ tl::expected<Network, Problem> read_network() {
     const Error& error = read.error();
     return tl::unexpected(Problem{
         "rtnetlink",
-        fmt::format("the kernel does not tell its interfaces, addresses and routes: {}: {}",
+        fmt::format("the kernel did not list its interfaces, addresses and routes: {}: {}",
                     error.where,
                     error.sys_errno != 0 ? std::strerror(error.sys_errno) : describe(error.code)),
-        "ip route show table all shows whether it answers anybody"});
+        "check whether ip route show table all gets an answer"});
   }
   return network;
 }

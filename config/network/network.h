@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the kernel knows of interfaces, addresses and routes: read once, over rtnetlink, before a
-// NIC is taken, since nothing of it is left afterwards. For tools.
+// The kernel's interfaces, addresses and routes, read once over rtnetlink before a NIC is taken,
+// since they are gone afterwards. For tools.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ struct InterfaceAddress {
   static constexpr std::uint32_t kForever = std::numeric_limits<std::uint32_t>::max();
   Ipv4Prefix prefix;
   bool secondary = false;
-  std::uint32_t valid_s = kForever;  // Less: it was leased and goes away when nobody renews it.
+  std::uint32_t valid_s = kForever;  // Smaller: leased, ends unless it is renewed.
 };
 
 using Ipv6Bytes = std::array<std::uint8_t, 16>;
@@ -34,9 +34,9 @@ using Ipv6Bytes = std::array<std::uint8_t, 16>;
 struct Interface {
   std::uint32_t index = 0;
   std::string name;
-  std::string kind;           // "vlan", "bond", "macvlan"; empty: a device of its own.
-  std::uint16_t vlan_id = 0;  // Of a VLAN.
-  std::uint32_t lower = 0;    // Index of what a VLAN sits on; 0: none.
+  std::string kind;           // "vlan", "bond", "macvlan"; empty: a real device.
+  std::uint16_t vlan_id = 0;  // For a VLAN.
+  std::uint32_t lower = 0;    // Index of the interface below a VLAN; 0: none.
   std::uint32_t mtu_bytes = 0;
   std::vector<InterfaceAddress> ipv4;  // In the kernel's order.
   std::vector<Ipv6Bytes> ipv6;
@@ -45,24 +45,24 @@ struct Interface {
 struct Route {
   bool ipv6 = false;
   std::uint32_t table = 0;
-  Ipv4Prefix destination{{}, 0};  // Of IPv6 only the length is kept: 0 is a default route.
+  Ipv4Prefix destination{{}, 0};  // For IPv6 only the length is kept: 0 is a default route.
   std::optional<Ipv4Address> gateway;
   std::uint32_t interface = 0;  // Index.
   std::uint32_t metric = 0;
 };
 
-// What "ip nexthop" makes; routes refer to it by its number.
+// An object made by "ip nexthop"; routes refer to it by number.
 struct Nexthop {
   std::uint32_t id = 0;
   std::uint32_t interface = 0;  // Index; 0 for a group.
   std::optional<Ipv4Address> gateway;
-  std::vector<std::uint32_t> members;  // Of a group.
+  std::vector<std::uint32_t> members;  // For a group.
 };
 
 struct Network {
   std::vector<Interface> interfaces;
   std::vector<Nexthop> nexthops;
-  std::vector<Route> routes;  // Of all tables.
+  std::vector<Route> routes;  // All tables.
 
   const Interface* find(std::string_view name) const;
   const Interface* find(std::uint32_t index) const;
@@ -70,7 +70,7 @@ struct Network {
 
 tl::expected<Network, Problem> read_network();
 
-// Takes up what one message of the kernel's says. Links come before addresses, nexthop objects
+// Adds the content of one message of the kernel. Links must come before addresses, nexthop objects
 // before routes.
 void take_message(const netlink::Message& message, Network& network);
 

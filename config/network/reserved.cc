@@ -20,7 +20,7 @@ namespace {
 constexpr unsigned kSshPort = 22;
 constexpr std::uint32_t kMainTable = 254;
 
-// IPv4 as IPv6 writes it, so that one comparison does for both.
+// IPv4 mapped to IPv6, so that one comparison serves both.
 Ipv6Bytes mapped(Ipv4Address address) {
   Ipv6Bytes bytes{};
   bytes[10] = bytes[11] = 0xff;
@@ -60,7 +60,7 @@ class Finder {
   }
 
  private:
-  // The interface and all below it; the first reason stays, but for one that yields.
+  // Reserves the interface and all below it; the first reason stays, unless it yields.
   void reserve(const std::string& name, const Reservation& reservation) {
     const auto [it, inserted] = reserved_.emplace(name, reservation);
     if (!inserted) {
@@ -75,8 +75,8 @@ class Finder {
       if (entry.starts_with("lower_")) reserve(entry.substr(6), reservation);
   }
 
-  // Clouds give every NIC a default route, in a table of its own or at a higher metric: the one
-  // that traffic takes is the best of the main table.
+  // Clouds give every NIC a default route, in its own table or with a higher metric: traffic takes
+  // the best one of the main table.
   void find_default_routes(bool ipv6) {
     std::optional<std::uint32_t> best;
     for (const Route& route : network_.routes)
@@ -122,7 +122,7 @@ class Finder {
                        fmt::format("carries an ssh session ({})", shown(socket.address)));
   }
 
-  // NFS, CIFS and the like say `addr`; others name their servers only as what is mounted:
+  // NFS, CIFS and the like have an option `addr`; others name their servers only in the source:
   // "10.0.0.5@o2ib:/scratch", "10.0.0.5:6789:/".
   void find_mounts() {
     for (const Mount& mount : mounts_of(machine_)) {
@@ -143,7 +143,7 @@ class Finder {
               {fmt::format("leads to {}, which serves {}", server, folder), false});
   }
 
-  // The longest prefix of the main table, then the lowest metric.
+  // Takes the longest prefix of the main table, then the lowest metric.
   const Interface* way_to(Ipv4Address address) const {
     const Route* best = nullptr;
     for (const Route& route : network_.routes) {

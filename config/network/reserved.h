@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Which interfaces the machine itself lives on, and must keep: those of the default routes, of the
-// session that set-up is typed into, of file systems on the network. For tools.
+// The interfaces that the machine itself needs and must keep: those of the default routes, of the
+// session in which set-up runs, and of network file systems. For tools.
 #pragma once
 
 #include <map>
@@ -18,11 +18,11 @@ struct Reservation {
   bool yields = false;  // The operator may name it with --take: the machine has a better one.
 };
 
-// By interface. What lies below a bond, bridge or VLAN that is reserved is reserved as well.
+// By interface. Interfaces below a reserved bond, bridge or VLAN are reserved as well.
 using Reserved = std::map<std::string, Reservation, std::less<>>;
 
-// `ssh_connection` is the variable of that name, empty without one; sudo drops it, so that
-// established connections of sshd count as well.
+// `ssh_connection` is the variable of that name, or empty; sudo drops it, so established
+// connections of sshd count as well.
 Reserved reserved_interfaces(Machine& machine, const Network& network,
                              const std::string& ssh_connection);
 

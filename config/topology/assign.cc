@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Which NIC each GPU gets.
+// Pairs NICs with GPUs.
 #include <algorithm>
 #include <tuple>
 
@@ -23,7 +23,7 @@ struct Edge {
 std::string reason_for(const Topology& topology, const Edge& edge) {
   const Gpu& gpu = topology.gpus[edge.gpu];
   std::string near = describe(edge.distance.nearness);
-  // How many NICs are just as near: if there are several, the tie breakers decided.
+  // Number of equally near NICs: with more than one, the tie breakers decided.
   const auto& row = topology.distances[edge.gpu];
   std::size_t equal = 0;
   for (std::size_t nic = 0; nic < row.size(); ++nic)
@@ -77,7 +77,7 @@ tl::expected<std::vector<Pair>, Problem> assign(const Topology& topology) {
   if (usable < topology.gpus.size())
     return tl::unexpected(
         Problem{"this machine",
-                fmt::format("{}, {} of {} can be had{}", needs_of(topology.gpus.size()), usable,
+                fmt::format("{}, {} of {} are usable{}", needs_of(topology.gpus.size()), usable,
                             topology.nics.size(), unfit_list(topology)),
                 fmt::format("attach {} to this instance",
                             counted(topology.gpus.size() - usable, "more elastic NIC"))});
@@ -87,8 +87,8 @@ tl::expected<std::vector<Pair>, Problem> assign(const Topology& topology) {
       if (topology.nics[nic].unfit.empty())
         edges.push_back({gpu, nic, topology.distances[gpu][nic],
                          topology.gpus[gpu].numa_node != topology.nics[nic].numa_node});
-  // Common ancestors form a tree, so taking the deepest first leaves as many as possible for those
-  // that must go further: no assignment has more near pairs.
+  // Common ancestors form a tree: taking the deepest pairs first leaves the most for GPUs that need
+  // farther NICs, so no other assignment has more near pairs.
   std::stable_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) {
     if (a.distance.nearness != b.distance.nearness)
       return a.distance.nearness < b.distance.nearness;
@@ -128,8 +128,9 @@ std::vector<Pair> share_nics(const Topology& topology) {
   }
   for (std::size_t nic = 0; nic < topology.nics.size(); ++nic)
     if (topology.nics[nic].unfit.empty() && served[nic] == 0)
-      pairs.push_back({std::nullopt, nic,
-                       topology.gpus.empty() ? "device order" : "others are as near to each GPU"});
+      pairs.push_back(
+          {std::nullopt, nic,
+           topology.gpus.empty() ? "device order" : "other NICs are as near to each GPU"});
   return pairs;
 }
 
@@ -138,7 +139,7 @@ tl::expected<std::vector<Pair>, Problem> take_nics(const Topology& topology, std
   if (usable == 0 || usable < count)
     return tl::unexpected(
         Problem{"--nics",
-                fmt::format("{} wanted, {} of {} can be had{}",
+                fmt::format("{} wanted, {} of {} are usable{}",
                             count == 0 ? std::string("all") : fmt::format("{}", count), usable,
                             topology.nics.size(), unfit_list(topology)),
                 fmt::format("attach {} to this machine",

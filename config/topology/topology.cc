@@ -26,13 +26,13 @@ constexpr unsigned kClassVga = 0x0300;
 constexpr unsigned kClass3d = 0x0302;
 constexpr unsigned kVendorNvidia = 0x10de;
 
-// Kernel drivers whose NICs DPDK's drivers inside ztcp can take over.
+// Kernel drivers of NICs that ztcp's built-in DPDK drivers can take over.
 constexpr std::array<std::string_view, 13> kKnownDrivers{
     "virtio-pci", "ena",  "gvnic", "iavf", "ice",     "i40e",   "ixgbe",
     "bnxt_en",    "hns3", "gve",   "igb",  "vmxnet3", "e1000e",
 };
 
-// These share their NIC with DPDK and keep its interface.
+// These drivers share their NIC with DPDK and keep its interface.
 constexpr std::array<std::string_view, 3> kBifurcatedDrivers{"mlx5_core", "mlx4_core", "mana"};
 
 struct TopologyDeleter {
@@ -49,18 +49,18 @@ std::vector<std::string> variables_of_hwloc() {
 }
 
 HwlocTopology load_hwloc(const std::string& root) {
-  // What a cluster has its jobs' hwloc believe (HWLOC_XMLFILE, HWLOC_SYNTHETIC) is not this
-  // machine.
+  // A cluster may give jobs another topology (HWLOC_XMLFILE, HWLOC_SYNTHETIC); set-up needs the
+  // machine's own.
   for (const std::string& name : variables_of_hwloc()) ::unsetenv(name.c_str());
-  // hwloc 2 takes another root by environment only. Only what sysfs says is asked for: its
-  // plugins would start CUDA and X11.
+  // hwloc 2 takes another root through the environment only. Restricted to sysfs: its plugins would
+  // start CUDA and X11.
   ::setenv("HWLOC_FSROOT", root.c_str(), 1);
   ::setenv("HWLOC_COMPONENTS", "linux,stop", 1);
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return nullptr;
   HwlocTopology topology(raw);
   hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_ALL);
-  // A machine whose cpuset excludes a node still has that node's NICs.
+  // A cpuset that excludes a node does not exclude its NICs.
   hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
   return hwloc_topology_load(raw) == 0 ? std::move(topology) : nullptr;
 }
@@ -70,7 +70,7 @@ std::string pci_name(const hwloc_obj* device) {
   return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", pci.domain, pci.bus, pci.dev, pci.func);
 }
 
-// What a file of sysfs says; negative where its driver does not know.
+// The number in a sysfs file; negative where the driver does not know.
 std::int32_t number_in(Machine& machine, const std::string& path, std::int32_t otherwise) {
   return static_cast<std::int32_t>(read_number(machine, path).value_or(otherwise));
 }
@@ -118,7 +118,7 @@ Gpu read_gpu(Machine& machine, const hwloc_obj* device) {
   return gpu;
 }
 
-// What a NIC looks like from where the machine's own interests are.
+// The facts that decide whether and how a NIC can be taken.
 struct View {
   Machine& machine;
   const Network& network;
@@ -130,7 +130,7 @@ bool names(const std::set<std::string, std::less<>>& list, const HostNic& nic) {
   return list.contains(nic.pci) || (!nic.interface.empty() && list.contains(nic.interface));
 }
 
-// What sits on the interface beside VLANs, whose address and tag the config can hold.
+// An upper interface other than VLANs; the config can hold a VLAN's address and tag.
 std::string other_upper(const View& view, const std::string& interface) {
   for (const std::string& entry : view.machine.list("/sys/class/net/" + interface)) {
     if (!entry.starts_with("upper_")) continue;
@@ -144,7 +144,7 @@ std::string unfit_reason(const View& view, const HostNic& nic) {
   if (names(view.selection.keep, nic)) return "was named by --keep";
   const std::string pci = pci_folder(nic.pci);
   if (!nic.interface.empty()) {
-    // Its routes and addresses can't be seen from here, so that nobody knows who needs it.
+    // Its routes and addresses are invisible from here, so their users are unknown.
     if (view.network.find(nic.interface) == nullptr) return "belongs to another network namespace";
     if (const auto it = view.reserved.find(nic.interface); it != view.reserved.end()) {
       if (!it->second.yields) return it->second.why;
@@ -161,15 +161,15 @@ std::string unfit_reason(const View& view, const HostNic& nic) {
   if (nic.driver == "vfio-pci" || nic.driver.empty()) return {};
   if (std::find(kBifurcatedDrivers.begin(), kBifurcatedDrivers.end(), nic.driver) !=
       kBifurcatedDrivers.end())
-    return fmt::format("stays with {}, which never gives a NIC away; ztcp's TCP can't use it yet",
+    return fmt::format("has the driver {}, which keeps its NICs; ztcp's TCP can't use it yet",
                        nic.driver);
   if (std::find(kKnownDrivers.begin(), kKnownDrivers.end(), nic.driver) == kKnownDrivers.end())
-    return fmt::format("has the driver {}, for whose NICs ztcp has none", nic.driver);
+    return fmt::format("has the driver {}; ztcp has none for such NICs", nic.driver);
   return {};
 }
 
-// The NIC's own first address; else that of its VLAN with the lowest tag; a link-local one only
-// when there is no other. The rest is named.
+// Takes the NIC's own first address; else that of its VLAN with the lowest tag; a link-local one
+// only if there is no other. The others are listed in left_out.
 void choose_address(const View& view, HostNic& nic) {
   const Interface* own = view.network.find(nic.interface);
   if (own == nullptr) return;
@@ -198,7 +198,7 @@ void choose_address(const View& view, HostNic& nic) {
   }
 }
 
-// The widest route with a next hop: a default route, which clouds keep in tables by NIC.
+// Takes the widest route with a next hop: a default route, which clouds keep in tables by NIC.
 void choose_gateway(const View& view, HostNic& nic) {
   const Interface* interface = view.network.find(nic.address_interface);
   const Route* best = nullptr;
@@ -217,7 +217,7 @@ HostNic read_nic(const View& view, const hwloc_obj* device, const std::string& i
   const std::string folder = pci_folder(nic.pci);
   nic.driver = link_name(view.machine, folder + "/driver").value_or("");
   nic.iommu_group = link_name(view.machine, folder + "/iommu_group").value_or("");
-  // vfio makes groups of its own where there is no IOMMU, and names them.
+  // Without an IOMMU vfio makes groups of its own, with a name.
   nic.protects = !nic.iommu_group.empty() &&
                  read_line(view.machine, "/sys/kernel/iommu_groups/" + nic.iommu_group + "/name") !=
                      "vfio-noiommu";
@@ -239,8 +239,8 @@ HostNic read_nic(const View& view, const hwloc_obj* device, const std::string& i
   return nic;
 }
 
-// One for each interface: some drivers (mlx4_core, mana) have several ports on one PCI function.
-// That is given away as a whole, in the name of its first interface.
+// One entry per interface: some drivers (mlx4_core, mana) have several ports on one PCI function.
+// The function is taken as a whole, under the name of its first interface.
 void read_nics(const View& view, const hwloc_obj* device, std::vector<HostNic>& nics) {
   std::vector<std::string> interfaces = interfaces_of(view.machine, pci_name(device));
   if (interfaces.empty()) interfaces.emplace_back();
@@ -257,7 +257,7 @@ void read_nics(const View& view, const hwloc_obj* device, std::vector<HostNic>& 
       nic->unfit = "shares its PCI function with " + why;
 }
 
-// "0x15b3"
+// Parses "0x15b3".
 unsigned id_in(Machine& machine, const std::string& path) {
   const std::string text = read_line(machine, path).value_or("");
   unsigned id = 0;
@@ -315,7 +315,7 @@ tl::expected<Topology, Problem> detect(Machine& machine, const std::string& fsro
   std::sort(gpus.begin(), gpus.end(), by_address);
   std::sort(nics.begin(), nics.end(), by_address);
   for (const auto* gpu : gpus) topology.gpus.push_back(read_gpu(machine, gpu));
-  std::vector<hwloc_obj_t> places;  // Of topology.nics.
+  std::vector<hwloc_obj_t> places;  // In the order of topology.nics.
   for (hwloc_obj_t nic : nics) {
     read_nics(view, nic, topology.nics);
     places.resize(topology.nics.size(), nic);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What GPUs and NICs a machine has, how near they are to each other, and which NIC each GPU gets.
-// For tools: the plugin believes the config. topology.cc is the only user of hwloc, which reads PCI
-// and NUMA from any folder that looks like a root (HWLOC_FSROOT), so that tests bring machines
-// along as trees.
+// The GPUs and NICs of a machine, their distances, and the pairing of NICs with GPUs. For tools:
+// the plugin trusts the config. topology.cc is the only user of hwloc, which reads PCI and NUMA
+// below any root directory (HWLOC_FSROOT), so that tests can provide machines as trees.
 #pragma once
 
 #include <cstddef>
@@ -24,14 +23,14 @@
 
 namespace ztcp::config {
 
-// How near a GPU and a NIC are: what lies on the way between them.
+// How near a GPU and a NIC are, by their nearest common ancestor.
 enum class Nearness : std::uint8_t { kSwitch, kHostBridge, kNumaNode, kMachine };
 const char* describe(Nearness nearness);  // "same PCI switch"
 
 struct Gpu {
   std::string pci;    // "0000:17:00.0"
-  std::string model;  // "NVIDIA H800"; empty: its driver is not loaded.
-  std::string uuid;   // Empty as well then.
+  std::string model;  // "NVIDIA H800"; empty without its driver.
+  std::string uuid;   // Empty without its driver.
   std::int32_t numa_node = -1;
 };
 
@@ -39,28 +38,28 @@ struct HostNic {
   std::string pci;
   std::string id;         // "14e4:1750"
   std::string driver;     // "bnxt_en"; empty: none bound.
-  std::string interface;  // "eth1"; empty while no kernel driver has it.
+  std::string interface;  // "eth1"; empty without a kernel driver.
   MacAddress mac;
   std::uint32_t mtu_bytes = 0;   // 0: unknown.
-  std::uint32_t speed_mbps = 0;  // 0: its driver does not tell.
+  std::uint32_t speed_mbps = 0;  // 0: unknown.
   std::int32_t numa_node = -1;
   std::optional<IpPrefix> address;
-  std::string address_interface;  // Whose address it is: "eth1", or "eth1.100" above it.
-  std::uint32_t valid_s = InterfaceAddress::kForever;  // Less: leased.
+  std::string address_interface;  // The interface with the address: "eth1", or "eth1.100" above it.
+  std::uint32_t valid_s = InterfaceAddress::kForever;  // Smaller: leased.
   std::uint16_t vlan_id = 0;
-  std::optional<Ipv4Address> gateway;  // Of any route through it.
-  std::vector<std::string> left_out;   // "10.0.0.6/24 on eth1": a NIC has one address here.
+  std::optional<Ipv4Address> gateway;  // From any route through it.
+  std::vector<std::string> left_out;   // Other addresses: "10.0.0.6/24 on eth1".
   std::string iommu_group;             // "12"; empty: none.
-  bool protects = false;               // The group is an IOMMU's, not vfio's stand-in for one.
-  std::optional<RdmaPort> rdma;        // What it is as a port of an RDMA device.
-  std::string gid;                     // That connections over it will use: "10.0.0.5 (RoCE v2)".
-  std::string unfit;  // Why ztcp can't have it: "carries the default route"; empty: it can.
+  bool protects = false;               // True for an IOMMU's group, false for vfio's substitute.
+  std::optional<RdmaPort> rdma;        // The same NIC as a port of an RDMA device.
+  std::string gid;                     // GID of connections over it: "10.0.0.5 (RoCE v2)".
+  std::string unfit;  // Why ztcp cannot use it: "carries the default route"; empty: it can.
 };
 
 // One step is one level of the tree of PCI switches, host bridges and NUMA nodes.
 struct Distance {
   Nearness nearness = Nearness::kMachine;
-  unsigned depth = 0;  // Of the nearest common ancestor: deeper is nearer.
+  unsigned depth = 0;  // Depth of the nearest common ancestor: deeper is nearer.
 };
 
 struct Topology {
@@ -72,8 +71,8 @@ struct Topology {
   std::vector<std::int32_t> numa_nodes;
 };
 
-// Which NICs the operator wants left alone, and which taken although they carry a default route
-// that is not the best. Interfaces or PCI addresses.
+// The operator's selection: NICs to leave alone, and NICs to take although they carry a default
+// route that is not the best. Interfaces or PCI addresses.
 struct Selection {
   std::set<std::string, std::less<>> keep;
   std::set<std::string, std::less<>> take;
@@ -91,16 +90,16 @@ struct Pair {
   std::string reason;  // "same PCI switch", "flat PCI tree: same NUMA node 0, then device order"
 };
 
-// One NIC for each GPU, in GPU order: the nearest pairs first; among equally near ones those of
-// one NUMA node, then in the order of PCI addresses, so that equal hosts pair equally. A Problem
-// when there are no GPUs or too few NICs.
+// Assigns one NIC to each GPU, in GPU order: the nearest pairs first; equally near ones by NUMA
+// node, then by PCI address, so that equal hosts pair equally. A Problem when there are no GPUs or
+// too few NICs.
 tl::expected<std::vector<Pair>, Problem> assign(const Topology& topology);
 
 // The first `count` fit NICs in the order of PCI addresses, all of them when it is 0; no GPUs.
 tl::expected<std::vector<Pair>, Problem> take_nics(const Topology& topology, std::size_t count);
 
 // For NICs that processes share: for each GPU, in GPU order, the nearest fit NIC, among equally
-// near ones that with the fewest GPUs so far. Behind them the fit NICs that no GPU got.
+// near ones the one with the fewest GPUs so far. Fit NICs without a GPU follow.
 std::vector<Pair> share_nics(const Topology& topology);
 
 }  // namespace ztcp::config

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How --help shows an option: its name, the name of its value, and what it does. Which options it
-// can't stand beside is told when somebody tries.
+// Shows an option in --help as its name, the name of its value, and its effect. Options that it
+// excludes are not listed: using them together gives an error.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ class HelpFormatter final : public CLI::Formatter {
   HelpFormatter() { column_width(34); }
 
   std::string make_option_opts(const CLI::Option* option) const override {
-    // The library adds the choices to the name of the value: "KIND:{mesh,switch}".
+    // CLI11 adds the choices to the name of the value: "KIND:{mesh,switch}".
     const std::string type = option->get_type_name();
     std::string text = type.empty() ? "" : " " + type.substr(0, type.find(":{"));
     if (!option->get_default_str().empty()) text += "=" + option->get_default_str();

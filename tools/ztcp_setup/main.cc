@@ -43,15 +43,15 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) try {
   ztcp::tools::keep_standard_streams();
-  std::signal(SIGXFSZ, SIG_IGN);  // A file that ulimit -f forbids fails, and that is told.
+  std::signal(SIGXFSZ, SIG_IGN);  // Then a write beyond ulimit -f fails with an error.
   const int status = ztcp::setup::run(argc, argv);
   const bool all_is_said = ztcp::tools::has_kept_output("ztcp_setup");
   return status == ztcp::setup::kExitGood && !all_is_said ? ztcp::setup::kExitWarnings : status;
-} catch (const std::exception& error) {  // Out of memory, say.
+} catch (const std::exception& error) {  // Out of memory, for example.
   const bool json =
       std::any_of(argv, argv + argc, [](std::string_view word) { return word == "--json"; });
   return ztcp::setup::refuse({"this run", error.what(),
-                              "what was changed is in the journal: run it again, or sudo "
+                              "changes so far are in the journal: run it again, or sudo "
                               "ztcp_setup --undo"},
                              json);
 }

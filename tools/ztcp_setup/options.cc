@@ -26,28 +26,28 @@ namespace {
 
 constexpr const char* kExamples = R"(
 Examples:
-  ztcp_setup --dry-run            which NIC each GPU would get, and every line that would change
+  ztcp_setup --dry-run            show the NIC for each GPU, and every change that set-up would make
   sudo ztcp_setup --group ztcp    set this host up; members of the group run jobs without root
   sudo ztcp_setup --nics all --per-gpu 1G --spare 0
-                                  a host without GPUs: every NIC that may be taken, 1 GiB for each
-  sudo ztcp_setup --keep eth3     the same, but eth3 stays with the kernel
-  sudo ztcp_setup --speed 50000   on a cloud machine whose NICs don't say their speed
+                                  set up a host without GPUs: every usable NIC, 1 GiB for each
+  sudo ztcp_setup --keep eth3     set this host up, but leave eth3 to the kernel
+  sudo ztcp_setup --speed 50000   set up a cloud machine with NICs that report no speed
   sudo ztcp_setup --transport sockets
-                                  leave all NICs to the kernel, and go over its TCP
-  sudo ztcp_setup --no-iommu      on a machine without an IOMMU; read about classes of hosts first
-  ztcp_setup --check              is this machine still as the config says? what mends it?
+                                  leave all NICs to the kernel, and use its TCP
+  sudo ztcp_setup --no-iommu      set up a machine without an IOMMU; read about host classes first
+  ztcp_setup --check              compare this machine with the config, and show how to fix faults
   ztcp_setup --check --json       the same for scripts
-  sudo ztcp_setup --add           a NIC was attached since: take it too
-  sudo ztcp_setup --undo          every NIC, address, page and file as before
+  sudo ztcp_setup --add           take NICs that were attached since set-up
+  sudo ztcp_setup --undo          restore every NIC, address, page and file
   sudo ztcp_setup --undo --dry-run
-                                  what that would revert
+                                  show the steps of undo
   ztcp_setup --local 4            four ranks inside this machine: no root, NIC or GPU needed
 
-Exit status: 0 all is well, 1 warnings, 2 faults, 3 nothing to work with, 64 a wrong command line.
-`man ztcp_setup` has more; `man ztcp.conf` describes the file that is written.
+Exit status: 0 good, 1 warnings, 2 faults, 3 no usable config or plan, 64 wrong command line.
+`man ztcp_setup` has more; `man ztcp.conf` describes the config file.
 )";
 
-// What the options are parsed into before it is given its meaning.
+// Parsed options before interpretation.
 struct Raw {
   Options options;
   bool dry_run = false;
@@ -67,23 +67,23 @@ struct Raw {
   std::string topology = "mesh";
 };
 
-// In whole MiB, as the key of [hugepages] takes it that it will stand under.
+// Accepts whole MiB in the range of a key of [hugepages].
 auto is_size_for(const char* name) {
   return [&key = *config::find_key("hugepages", name)](const std::string& text) -> std::string {
     const auto bytes = tools::parse_bytes(text);
     if (!bytes || *bytes % (1U << 20U) != 0)
-      return fmt::format("{} is no size in whole MiB, such as 5G or 512M", text);
+      return fmt::format("{} is not a size in whole MiB, such as 5G or 512M", text);
     const auto mib = static_cast<std::int64_t>(*bytes >> 20U);
     if (mib >= key.min && mib <= key.max) return {};
     return fmt::format("{} is outside {}M..{}M", text, key.min, key.max);
   };
 }
 
-// "$NIC" of a script that has no NIC.
+// Catches "$NIC" in a script without that variable.
 void refuse_empty_names(const CLI::App& app) {
   for (const char* option : {"--keep", "--take", "--user", "--group", "--config"})
     for (const std::string& name : app.get_option(option)->results())
-      if (name.empty()) throw CLI::ValidationError(option, "an empty name means nothing");
+      if (name.empty()) throw CLI::ValidationError(option, "the name is empty");
 }
 
 std::string is_count(const std::string& text) {
@@ -95,7 +95,7 @@ std::string is_count(const std::string& text) {
   return fmt::format("{} is neither a number from 1 to 64 nor all", text);
 }
 
-// How many a NIC on PCI may have; of a mesh --local says so itself.
+// Checks a PCI NIC's number of queues; --local checks a mesh's itself.
 std::string is_queues(const std::string& text) {
   const config::Key& key = *config::find_key("nic", "queues");
   const auto number = tools::parse_bytes(text);
@@ -106,7 +106,8 @@ std::string is_queues(const std::string& text) {
                      key.choices);
 }
 
-// "100000" or "eth1=100000": the name, empty for every NIC, and the speed; absent: neither.
+// Parses "100000" or "eth1=100000": the name, empty for every NIC, and the speed; absent:
+// malformed.
 std::optional<std::pair<std::string, std::uint32_t>> parse_speed(const std::string& text) {
   const auto equals = text.rfind('=');
   const std::string name = equals == std::string::npos ? "" : text.substr(0, equals);
@@ -131,17 +132,17 @@ std::uint32_t mib_of(const std::string& text) {
 }
 
 void add_commands(CLI::App& app, Raw& raw) {
-  constexpr const char* kGroup = "What to do (default: set this host up)";
+  constexpr const char* kGroup = "Actions (default: set this host up)";
   auto* dry =
       app.add_flag("--dry-run", raw.dry_run,
-                   "Show what set-up, --add or --undo would do on this host; change nothing");
+                   "Show the changes that set-up, --add or --undo would make; change nothing");
   auto* check =
       app.add_flag("--check", raw.check, "Compare the config with this machine; change nothing");
   auto* add = app.add_flag("--add", raw.add, "Take NICs that were attached since set-up");
   auto* undo = app.add_flag("--undo", raw.undo,
                             "Restore every NIC, address, page and file that set-up changed");
-  auto* boot =
-      app.add_flag("--boot", raw.boot, "Apply again what a boot undoes; for the systemd unit");
+  auto* boot = app.add_flag("--boot", raw.boot,
+                            "Apply again the settings that a reboot loses; for the systemd unit");
   auto* local = app.add_option("--local", raw.options.local.ranks,
                                "Write a fabric of N ranks inside this machine")
                     ->type_name("N");
@@ -153,7 +154,7 @@ void add_commands(CLI::App& app, Raw& raw) {
 }
 
 void add_selection(CLI::App& app, Raw& raw) {
-  constexpr const char* kGroup = "Which NICs, and how";
+  constexpr const char* kGroup = "NICs and transport";
   PlanRequest& request = raw.options.request;
   app.add_option("--keep", raw.keep, "Leave this NIC to the kernel (repeatable)")
       ->type_name("IFNAME|PCI|DEVICE")
@@ -163,73 +164,77 @@ void add_selection(CLI::App& app, Raw& raw) {
                  "one (repeatable)")
       ->type_name("IFNAME|PCI|DEVICE")
       ->group(kGroup);
-  app.add_option(
-         "--transport", raw.transport,
-         "ustack: NICs become ztcp's own. sockets: nothing is taken, over the kernel's TCP. verbs: "
-         "over RDMA devices; default: as in the config, else ustack where each GPU can have a NIC")
+  app.add_option("--transport", raw.transport,
+                 "ustack: ztcp takes the NICs over. sockets: the kernel's TCP, no NIC is taken. "
+                 "verbs: RDMA "
+                 "devices; default: as in the config, else ustack where each GPU can have a NIC")
       ->type_name("NAME")
       ->check(CLI::IsMember({"ustack", "sockets", "verbs"}))
       ->group(kGroup);
-  app.add_option("--nics", raw.nics, "Take N NICs, or all, for any process: hosts without GPUs")
+  app.add_option("--nics", raw.nics,
+                 "Take N NICs, or all, on a host without GPUs; any process may use them")
       ->type_name("N|all")
       ->check(is_count)
       ->group(kGroup);
   app.add_option("--speed", raw.speeds,
-                 "Speed in Mb/s that NCCL is told of every NIC, or of this one (repeatable)")
+                 "Speed in Mb/s to tell NCCL for every NIC, or for this one (repeatable)")
       ->type_name("[NIC=]MBPS")
       ->check(is_speed)
       ->group(kGroup);
   app.add_option("--queues", raw.queues,
-                 "Queues of each NIC, each with a poller. NICs on PCI, default 1 (several ran on "
-                 "emulated devices alone); auto: by speed and CPUs. Of --local, in a mesh; "
-                 "default: as many as a rank has CPUs beyond two, at most 4, or 6 where "
-                 "there are two ranks")
+                 "Queues of each NIC, each with a poller. For NICs on PCI, default 1 (more were "
+                 "tested on emulated devices only); auto: by speed and CPUs. With --local, for a "
+                 "mesh; default: a rank's CPUs beyond two, at most 4, or 6 with two ranks")
       ->type_name("N|auto")
       ->check(is_queues)
       ->group(kGroup);
   auto* iommu = app.add_flag("--iommu", request.ask_iommu,
-                             "No IOMMU is in use: ask the kernel for it at the next boot")
+                             "Switch the IOMMU on at the next boot, where none is in use")
                     ->group(kGroup);
   app.add_flag("--no-iommu", request.no_iommu,
-               "Set up without an IOMMU: a NIC could reach any memory of this machine")
+               "Set up without an IOMMU: NICs could then reach any memory of this machine")
       ->excludes(iommu)
       ->group(kGroup);
 }
 
 void add_resources(CLI::App& app, Raw& raw) {
   constexpr const char* kGroup = "Hugepages";
-  app.add_option("--pages", raw.pages, "Size of a page; default: 1G where the machine has it")
+  app.add_option("--pages", raw.pages, "Page size; default: 1G where the machine supports it")
       ->type_name("1G|2M")
       ->check(CLI::IsMember({"1G", "2M"}))
       ->group(kGroup);
-  app.add_option("--per-gpu", raw.per_gpu, "For each GPU, or NIC without one; default: 5G")
+  app.add_option("--per-gpu", raw.per_gpu, "Memory for each GPU, or NIC without one; default: 5G")
       ->type_name("SIZE")
       ->check(is_size_for("per_process_mib"))
       ->group(kGroup);
-  app.add_option("--spare", raw.spare, "For the host beside those; default: 10G")
+  app.add_option("--spare", raw.spare, "Further memory for the host; default: 10G")
       ->type_name("SIZE")
       ->check(is_size_for("spare_mib"))
       ->group(kGroup);
 }
 
 void add_users(CLI::App& app, Raw& raw) {
-  constexpr const char* kGroup = "Who may run jobs, beside root";
-  app.add_option("--user", raw.options.request.user, "This user")->type_name("NAME")->group(kGroup);
-  app.add_option("--group", raw.options.request.group, "Members of this group")
+  constexpr const char* kGroup = "Rights of jobs";
+  app.add_option("--user", raw.options.request.user, "Let this user run jobs, beside root")
+      ->type_name("NAME")
+      ->group(kGroup);
+  app.add_option("--group", raw.options.request.group,
+                 "Let members of this group run jobs, beside root")
       ->type_name("NAME")
       ->group(kGroup);
 }
 
 void add_local(CLI::App& app, Raw& raw) {
-  constexpr const char* kGroup = "Of --local";
+  constexpr const char* kGroup = "Options of --local";
   auto* local = app.get_option("--local");
   app.add_option("--dir", raw.options.local.folder, "Folder for the local fabric")
       ->type_name("DIR")
       ->capture_default_str()
       ->needs(local)
       ->group(kGroup);
-  app.add_option("--topology", raw.topology,
-                 "mesh: each rank joined to each; switch: all ranks meet in ztcp_switch")
+  app.add_option(
+         "--topology", raw.topology,
+         "mesh: a direct connection between each two ranks; switch: all through ztcp_switch")
       ->type_name("KIND")
       ->check(CLI::IsMember({"mesh", "switch"}))
       ->capture_default_str()
@@ -243,13 +248,13 @@ void add_local(CLI::App& app, Raw& raw) {
       ->group(kGroup);
 }
 
-// What is about NICs that are taken means nothing where none is.
+// Options about taken NICs have no effect where none is taken.
 void refuse_options_of_ustack(const CLI::App& app, const Raw& raw) {
   if (raw.transport.empty() || raw.transport == "ustack") return;
   for (const char* option :
        {"--queues", "--iommu", "--no-iommu", "--pages", "--per-gpu", "--spare"})
     if (app.count(option) > 0)
-      throw CLI::ValidationError(option, "means nothing with --transport " + raw.transport);
+      throw CLI::ValidationError(option, "has no effect with --transport " + raw.transport);
 }
 
 void refuse_queues(const CLI::App& app, const Raw& raw) {
@@ -263,7 +268,7 @@ void refuse_queues(const CLI::App& app, const Raw& raw) {
                                fmt::format("{} is outside {}..{}", raw.queues, key.min, key.max));
 }
 
-// An option that would mean nothing is refused: who gave it expected something of it.
+// Options without effect are refused: the user expects something of them.
 void confine_options(CLI::App& app) {
   const auto confine = [&](std::initializer_list<const char*> options,
                            std::initializer_list<const char*> strangers) {
@@ -274,7 +279,7 @@ void confine_options(CLI::App& app) {
   confine({"--keep", "--take", "--transport", "--nics", "--speed", "--iommu", "--no-iommu"},
           {"--check", "--undo", "--boot", "--local"});
   confine({"--queues"}, {"--check", "--undo", "--boot"});
-  // What is reserved, and for whom, stays as set-up decided when NICs are added.
+  // When NICs are added, the reserved memory and the accounts stay as set-up decided.
   confine({"--pages", "--per-gpu", "--spare", "--user", "--group"},
           {"--check", "--undo", "--boot", "--local", "--add"});
   confine({"--config"}, {"--local"});
@@ -336,9 +341,9 @@ tl::expected<Options, int> parse_options(int argc, char** argv) {
   add_resources(app, raw);
   add_users(app, raw);
   app.add_option("--config", raw.options.request.config_path,
-                 "The config file, else $ZTCP_CONFIG or the default")
+                 "The config file; default: $ZTCP_CONFIG, else the standard path")
       ->type_name("FILE");
-  app.add_flag("--json", raw.options.json, "Answer in JSON");
+  app.add_flag("--json", raw.options.json, "Print JSON");
   add_local(app, raw);
   confine_options(app);
   try {
@@ -350,9 +355,8 @@ tl::expected<Options, int> parse_options(int argc, char** argv) {
     const bool json =
         std::any_of(argv, argv + argc, [](std::string_view word) { return word == "--json"; });
     if (json && error.get_exit_code() != 0)
-      return tl::unexpected<int>(
-          refuse({"command line", error.what(), "ztcp_setup --help shows what there is"}, true,
-                 kExitUsage));
+      return tl::unexpected<int>(refuse(
+          {"command line", error.what(), "ztcp_setup --help lists the options"}, true, kExitUsage));
     return tl::unexpected<int>(app.exit(error) == 0 ? kExitGood : kExitUsage);
   }
   return meaning_of(app, raw);

@@ -27,12 +27,12 @@ enum class Command : std::uint8_t {
 
 struct Options {
   Command command = Command::kSetUp;
-  PlanRequest request;  // Its mode is that of the command, also for what a dry run looks at.
+  PlanRequest request;  // Its mode is the command's, also in a dry run.
   LocalRequest local;
   bool json = false;
 };
 
-// On --help, --version and mistakes: the exit status, everything having been said.
+// For --help, --version and mistakes: the exit status; all output has been printed.
 tl::expected<Options, int> parse_options(int argc, char** argv);
 
 }  // namespace ztcp::setup

@@ -8,7 +8,7 @@ def run(lab):
     machines = lab.boot(2, nics=["virtio*4"], cpus=4)
     before = [state(machine) for machine in machines]
     refused = machines[0].run(f"{SET_UP} --spare 0 --queues 8", status=2)
-    expect("8 queues wanted, its driver virtio-pci has 4 at most", refused.output, refused)
+    expect("8 queues wanted, but its driver virtio-pci has at most 4", refused.output, refused)
     lab.say("set-up with 4 queues")
     set_up(machines, "--spare 0 --queues 4")
     expect("queues = 4", machines[0].read(CONFIG), CONFIG)

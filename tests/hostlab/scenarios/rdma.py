@@ -17,7 +17,7 @@ def run(lab):
         machine.run(f"rdma link add rxe0 type rxe netdev {name} && udevadm settle")
     before = [state(machine) for machine in machines]
     told = machines[0].run("ztcp_setup --transport sockets --dry-run", status=None)
-    expect("RDMA devices that are here and not used: rxe0 port 1", told.output, told)
+    expect("Unused RDMA devices: rxe0 port 1", told.output, told)
     lab.say("set-up")
     for job in on_all(machines, f"{VERBS} --dry-run"):
         expect("Transport: RDMA devices for the whole host", job.output, job)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What messages call a setting ("set mtu_bytes = {}") is a key of the config: operators copy it.
+"""Settings named in messages ("set mtu_bytes = {}") must be keys of the config: operators copy them.
 
 usage: config_names_test.py SCHEMA ROOT
 """
@@ -15,14 +15,14 @@ FOLDERS = ["config", "hugepage", "plugin", "tools/ztcp_setup", "transport"]
 KEYS = {key["name"] for key in SCHEMA["key"]} | {
     f"{key['section']}.{key['name']}" for key in SCHEMA["key"] if key.get("section")}
 STRING = r'"(?:[^"\\\n]|\\.)*"'
-# Comments and quotes as characters hide what looks like a string.
+# Comments and quotes as characters hide texts that look like strings.
 TOKEN = re.compile(rf"//[^\n]*|'(?:[^'\\]|\\.)'|((?:{STRING}\s*)+)")
-# "name = value", the value often a place for one.
+# "name = value", where the value is often a placeholder.
 SETTING = re.compile(r'(?<![\w.{}])([a-z]\w*(?:\.\w+)?) = (?:\{|\\?"|\w)')
 
 
 def messages(text):
-    """String literals, those that the compiler joins as one."""
+    """String literals, joined as the compiler joins them."""
     for token in TOKEN.finditer(text):
         yield "".join(part[1:-1] for part in re.findall(STRING, token.group(1) or ""))
 

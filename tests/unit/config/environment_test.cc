@@ -27,7 +27,7 @@ TEST(Environment, HasDefaults) {
   EXPECT_TRUE(environment.problems.empty());
 }
 
-TEST(Environment, TakesEachVariable) {
+TEST(Environment, ReadsEachVariable) {
   const Environment environment = read({"ZTCP_CONFIG=/a", "ZTCP_LOG=/b", "ZTCP_ON_ERROR=fallback",
                                         "ZTCP_LOCAL_RANK=3", "ZTCP_DPDK_LOG=1"});
   EXPECT_EQ(environment.config_path, "/a");
@@ -37,7 +37,7 @@ TEST(Environment, TakesEachVariable) {
   EXPECT_TRUE(environment.problems.empty());
 }
 
-TEST(Environment, TakesTheTransportByItsName) {
+TEST(Environment, ReadsTheTransportByName) {
   EXPECT_EQ(read({}).transport, TransportRequest::kConfigs);
   EXPECT_EQ(read({"ZTCP_TRANSPORT="}).transport, TransportRequest::kConfigs);
   EXPECT_EQ(read({"ZTCP_TRANSPORT=sockets"}).transport, TransportRequest::kSockets);
@@ -49,7 +49,7 @@ TEST(Environment, TakesTheTransportByItsName) {
   EXPECT_TRUE(unknown.problems.empty()) << "start-up refuses it, loudly";
 }
 
-TEST(Environment, KnowsWhoChoosesChannels) {
+TEST(Environment, KnowsWhetherZtcpChoosesChannels) {
   EXPECT_EQ(read({}).untuned_by, "");
   EXPECT_EQ(read({"ZTCP_TUNER=on"}).untuned_by, "");
   EXPECT_EQ(read({"ZTCP_TUNER=off"}).untuned_by, "ZTCP_TUNER=off");
@@ -75,11 +75,11 @@ TEST(Environment, KnowsWhetherNcclIsToldToUseZtcp) {
   EXPECT_TRUE(read({"NCCL_NET=ZTCP"}).ztcp_is_demanded);
 }
 
-TEST(Environment, KnowsWhetherNcclTellsReceivesApart) {
+TEST(Environment, KnowsWhetherNcclGivesReceiveHints) {
   EXPECT_TRUE(read({}).receives_are_told_apart);
   EXPECT_TRUE(read({"NCCL_NET_OPTIONAL_RECV_COMPLETION=1"}).receives_are_told_apart);
   EXPECT_FALSE(read({"NCCL_NET_OPTIONAL_RECV_COMPLETION=0"}).receives_are_told_apart);
-  // What NCCL makes of it is not known, so any of them may be polled.
+  // NCCL's interpretation of the value is unknown, so any buffer may be polled.
   EXPECT_FALSE(read({"NCCL_NET_OPTIONAL_RECV_COMPLETION=on"}).receives_are_told_apart);
 }
 
@@ -107,7 +107,7 @@ struct WrongVariable {
 };
 class Wrong : public testing::TestWithParam<WrongVariable> {};
 
-TEST_P(Wrong, IsReported) {
+TEST_P(Wrong, WrongVariablesAreReported) {
   const Environment environment = read({GetParam().variable});
   ASSERT_EQ(environment.problems.size(), 1U);
   EXPECT_THAT(to_string(environment.problems[0]), HasSubstr(GetParam().what));

@@ -18,9 +18,9 @@ Nic mesh_nic(const char* name, const char* socket = "/run/mesh") {
   return nic;
 }
 
-TEST(MeshPeers, BothSidesNameTheSocketAlikeAndOneServes) {
+TEST(MeshPeers, BothSidesUseTheSameSocketAndOneServes) {
   Fabric fabric;
-  // By name, not by place in the file: "ztcp10" is before "ztcp2".
+  // Sorted by name, not by place in the file: "ztcp10" is before "ztcp2".
   fabric.nics = {mesh_nic("ztcp2"), mesh_nic("ztcp10")};
   const auto here = mesh_peers(fabric, fabric.nics[0]);
   const auto there = mesh_peers(fabric, fabric.nics[1]);
@@ -41,7 +41,7 @@ TEST(MeshPeers, EachQueueHasASocket) {
             (std::vector<std::string>{"/run/mesh+a+b+0", "/run/mesh+a+b+1", "/run/mesh+a+b+2"}));
 }
 
-// Names of NICs may have dashes and numbers of their own.
+// Names of NICs may contain dashes and numbers.
 TEST(MeshPeers, NoTwoPairsOrQueuesShareASocket) {
   Fabric fabric;
   for (const char* name : {"a", "b", "a-b", "b-c", "c", "b-1", "b.1", "1"})
@@ -54,7 +54,7 @@ TEST(MeshPeers, NoTwoPairsOrQueuesShareASocket) {
   for (const auto& [socket, count] : ends) EXPECT_EQ(count, 2) << socket;
 }
 
-TEST(MeshPeers, OthersAreNoPeers) {
+TEST(MeshPeers, NicsOfOtherMeshesAreNoPeers) {
   Fabric fabric;
   fabric.nics = {mesh_nic("a"), mesh_nic("b", "/run/other"), mesh_nic("c"), mesh_nic("d")};
   fabric.nics[2].memif_role = MemifRole::kClient;

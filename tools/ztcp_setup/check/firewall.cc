@@ -24,7 +24,7 @@ std::string text_at(const json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-// "7471", {"range": [7472, 7535]} or {"set": [...]} of these: whether one of them holds all ports.
+// Whether "7471", {"range": [7472, 7535]} or a {"set": [...]} of these contains all ports.
 bool holds(const json& ports, int first, int last) {
   if (ports.is_number_integer()) return first == last && ports.get<int>() == first;
   if (!ports.is_object()) return false;
@@ -38,8 +38,8 @@ bool holds(const json& ports, int first, int last) {
          });
 }
 
-// Whether what peers send is as a rule's condition wants it. Of addresses it is taken to be: the
-// operator wrote them for somebody.
+// Whether peers' packets match a rule's condition. Conditions on addresses count as matching: the
+// operator wrote them for some peers.
 bool fits(const json& match, const config::Nic& nic) {
   const json& left = match.value("left", json::object());
   const json& right = match.value("right", json());
@@ -79,13 +79,13 @@ bool is_of(const std::string& family, const config::Nic& nic) {
   return family == "inet" || family == (nic.address.address.is_v4() ? "ip" : "ip6");
 }
 
-// "inet filter input"
+// Formats "inet filter input".
 std::string name_of(const json& chain, const char* key) {
   return fmt::format("{} {} {}", text_at(chain, "family"), text_at(chain, "table"),
                      text_at(chain, key));
 }
 
-// Whether the chain refuses what is sent to the NIC's ports.
+// Whether the chain drops packets to the NIC's ports.
 bool refuses(const json& objects, const json& chain, const config::Nic& nic) {
   for (const json& object : objects) {
     const auto rule = object.find("rule");
@@ -123,16 +123,14 @@ Check judge_ruleset(std::string_view text, const config::Nic& nic) {
     return {"firewall",
             Severity::kWarning,
             {nic.name,
-             fmt::format("nft's chain {} refuses what no rule lets in, and none of it lets TCP in "
-                         "to the ports {}-{}",
+             fmt::format("nft's chain {} drops packets by default, and none of its rules accepts "
+                         "TCP to the ports {}-{}",
                          name, nic.first_port, nic.last_port),
              fmt::format("sudo nft insert rule {} tcp dport {}-{} accept", name, nic.first_port,
                          nic.last_port)}};
   }
-  return good(nic,
-              fmt::format("no chain of nft's refuses TCP to the ports {}-{}, as far as its own "
-                          "rules tell",
-                          nic.first_port, nic.last_port));
+  return good(nic, fmt::format("no nft chain drops TCP to the ports {}-{}, judged by its own rules",
+                               nic.first_port, nic.last_port));
 }
 
 std::vector<Check> check_firewall(const config::Fabric& fabric, Host& host) {
@@ -141,7 +139,7 @@ std::vector<Check> check_firewall(const config::Fabric& fabric, Host& host) {
     if (nic.driver != config::NicDriver::kSocket && nic.driver != config::NicDriver::kVerbs)
       continue;
     listening.push_back(nic);
-    // RDMA devices are agreed upon over whichever interface has the address.
+    // RDMA connections are negotiated over the interface that has the address.
     if (nic.driver == config::NicDriver::kVerbs)
       for (const LocalAddress& one : host.addresses())
         if (one.prefix.address == nic.address.address) listening.back().interface = one.interface;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Whether this host's own packet filter lets peers reach the ports that NICs of the kernel's listen
-// on, and that RDMA devices are agreed upon over. Only nft's tables are looked at, in which
-// iptables of today writes, too; only root may.
+// Checks that this host's packet filter lets peers reach the ports that kernel NICs listen on, and
+// those over which RDMA connections are negotiated. Reads only nft's tables, which current iptables
+// uses, too; only root can read them.
 #pragma once
 
 #include <string_view>
@@ -15,11 +15,11 @@
 
 namespace ztcp::setup {
 
-// Nothing where the fabric has no such NIC.
+// Empty if the fabric has no such NIC.
 std::vector<config::Check> check_firewall(const config::Fabric& fabric, Host& host);
 
-// What "nft --json list ruleset" says of one NIC. A chain that refuses what no rule of its own lets
-// in, and has none for the ports and leads to no other chain, is a warning.
+// Judges the output of "nft --json list ruleset" for one NIC. Warns of a chain that drops packets
+// by default, has no rule for the ports and jumps to no other chain.
 config::Check judge_ruleset(std::string_view json, const config::Nic& nic);
 
 }  // namespace ztcp::setup

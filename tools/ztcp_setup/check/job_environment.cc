@@ -36,7 +36,7 @@ std::vector<std::string> nccl_files(const Variables& variables) {
   return files;
 }
 
-// Neither file wins over the environment.
+// The environment overrides both files.
 Variables nccl_variables(const JobEnvironment& job, Variables& origins) {
   Variables variables = job.variables;
   for (const std::string& file : nccl_files(variables)) {
@@ -79,7 +79,7 @@ class Checker {
     return it == variables_.end() ? std::string() : it->second;
   }
 
-  // "NCCL_NET", "NCCL_NET in /etc/nccl.conf"
+  // Formats "NCCL_NET", "NCCL_NET in /etc/nccl.conf".
   std::string place_of(std::string_view name) const {
     const auto it = origins_.find(name);
     return it == origins_.end() ? std::string(name) : fmt::format("{} in {}", name, it->second);
@@ -91,7 +91,7 @@ class Checker {
     return fmt::format("sudo sed -i '/^{}=/d' {}", name, it->second);
   }
 
-  // Which library NCCL will open. NCCL_NET_PLUGIN may name several, of which it takes the first.
+  // Checks the library that NCCL will open. NCCL_NET_PLUGIN may name several; NCCL takes the first.
   void check_plugin() {
     const std::string value = variable("NCCL_NET_PLUGIN");
     const std::string plugin(value.substr(0, value.find(',')));
@@ -104,34 +104,35 @@ class Checker {
     checks_.push_back(check_named_library(job_, plugin, place, removal));
   }
 
-  // It is NCCL's own, and people have it set from other days.
+  // NCCL's own variable, often left over from earlier use.
   void check_rdma_switch() {
     const bool on_rdma =
         std::any_of(fabric_.nics.begin(), fabric_.nics.end(),
                     [](const config::Nic& nic) { return nic.driver == config::NicDriver::kVerbs; });
     if (on_rdma && variable("NCCL_IB_DISABLE") == "1")
       add(Severity::kWarning, "nccl", place_of("NCCL_IB_DISABLE"),
-          "1, so that all RDMA devices of the config refuse connections",
+          "is 1, so all RDMA devices of the config refuse connections",
           removal_of("NCCL_IB_DISABLE"));
   }
 
-  // Whether NCCL may go on without ztcp. That is the operator's choice, and no fault either way.
+  // Whether NCCL may go on without ztcp: the operator's choice, and no fault either way.
   void check_demand() {
     const std::string net = variable("NCCL_NET");
     if (net.empty())
       add(Severity::kGood, "nccl", "NCCL_NET",
           fmt::format(
-              "not set, nor in {}: where ztcp can't start, NCCL goes on with its own network "
-              "without a word; the line NCCL_NET=ztcp in /etc/nccl.conf, for all jobs, "
-              "makes it end the job instead",
+              "set neither in the environment nor in {}: where ztcp can't start, NCCL silently "
+              "goes "
+              "on with its own network; the line NCCL_NET=ztcp in /etc/nccl.conf makes it end "
+              "every such job instead",
               fmt::join(nccl_files(job_.variables), " or ")),
           "");
     else if (strcasecmp(net.c_str(), "ztcp") == 0)
       add(Severity::kGood, "nccl", place_of("NCCL_NET"),
-          "ztcp: a job that it can't serve ends, where NCCL would go on with its own network", "");
+          "ztcp: where ztcp can't start, the job ends instead of using NCCL's own network", "");
     else
-      add(Severity::kWarning, "nccl", place_of("NCCL_NET"),
-          fmt::format("\"{}\" is wanted, not ztcp", net), "export NCCL_NET=ztcp");
+      add(Severity::kWarning, "nccl", place_of("NCCL_NET"), fmt::format("is \"{}\", not ztcp", net),
+          "export NCCL_NET=ztcp");
   }
 
   void check_conf_file() {
@@ -139,20 +140,20 @@ class Checker {
     if (it == job_.variables.end() || it->second.empty()) return;
     if (!job_.machine.read_value(it->second))
       add(Severity::kWarning, "nccl", kConfFile,
-          fmt::format("names {}, which can't be read; NCCL says nothing of that, and does not look "
-                      "into ~/.nccl.conf either",
+          fmt::format("names {}, which can't be read; NCCL does not report that, and does not read "
+                      "~/.nccl.conf either",
                       it->second),
-          fmt::format("unset {}, or name a file that is there", kConfFile));
+          fmt::format("unset {}, or name an existing file", kConfFile));
   }
 
-  // NCCL's forms: a list of prefixes, "=" before exact names, "^" before what is left out.
-  // NCCL_IB_HCA adds ":port". A name that matches nothing was perhaps a NIC that ztcp took.
+  // NCCL's syntax: a list of prefixes, "=" before exact names, "^" before excluded ones.
+  // NCCL_IB_HCA adds ":port". A name without a match may be a NIC that ztcp took.
   void check_names(const char* name, const std::string& folder) {
     std::string value = variable(name);
     if (value.empty() || value.front() == '^') return;
     const bool exact = value.front() == '=';
     const auto present = job_.machine.list(folder);
-    std::vector<std::string> wrong;  // What is to be said of it.
+    std::vector<std::string> wrong;  // Findings.
     std::vector<std::string> right;
     if (exact) value.erase(0, 1);
     for (const std::string_view wanted : config::split(value, ',')) {
@@ -165,20 +166,19 @@ class Checker {
         if (const std::string owner = taken_as(folder, candidate); owner.empty())
           right.push_back(candidate + port);
         else
-          wrong.push_back(
-              fmt::format("names {}, which the config gives to ztcp as {}", candidate, owner));
+          wrong.push_back(fmt::format("names {}, which ztcp uses as {}", candidate, owner));
       }
       if (!any)
         wrong.push_back(
-            fmt::format("\"{}\" matches nothing under {}; a NIC that ztcp took has no name there",
+            fmt::format("\"{}\" matches nothing under {}; NICs that ztcp took are not listed there",
                         stem, folder));
     }
     for (std::string& what : wrong)
       add(Severity::kFault, "nccl", place_of(name), std::move(what), mend_of_names(name, right));
   }
 
-  // Those of the variable that are right, exactly, or else the NIC of the default route.
-  // The environment wins over NCCL's files.
+  // Keeps the variable's valid names, as exact names, or else names the default route's interface.
+  // The environment overrides NCCL's files.
   std::string mend_of_names(const std::string& name, std::vector<std::string> right) const {
     if (right.empty() && name == "NCCL_SOCKET_IFNAME" && !job_.default_interface.empty())
       right = {job_.default_interface};
@@ -186,11 +186,11 @@ class Checker {
                          : fmt::format("export {}='={}'", name, fmt::join(right, ","));
   }
 
-  // The NIC of the config that this interface is; empty: none.
+  // The name of the config's NIC behind this interface; empty: none.
   std::string taken_as(const std::string& folder, const std::string& interface) const {
     std::string pci =
         config::link_name(job_.machine, folder + "/" + interface + "/device").value_or("");
-    // virtio: one device further up.
+    // virtio has one more device in between.
     if (pci.starts_with("virtio"))
       for (const config::Nic& nic : fabric_.nics)
         if (config::exists(job_.machine, config::pci_folder(nic.pci) + "/" + pci)) pci = nic.pci;
@@ -200,7 +200,7 @@ class Checker {
     return taken == fabric_.nics.end() ? std::string() : taken->name;
   }
 
-  // A poller for each queue, workers and two NCCL proxy threads for each NIC are busy at once.
+  // A poller for each queue, workers and two NCCL proxy threads for each NIC run at the same time.
   void check_cpus() {
     const UsableCpus cpus = usable_cpus(job_.machine);
     if (cpus.listed == 0) return;
@@ -210,8 +210,8 @@ class Checker {
       if (std::find(usable.begin(), usable.end(), cpu) == usable.end()) beyond.push_back(cpu);
     if (!beyond.empty())
       add(Severity::kWarning, "cpus", "poller.cpus",
-          fmt::format("names CPU {}, which this process may not use (it may use {}), so that no "
-                      "poller runs there",
+          fmt::format("names CPU {}, which this process may not use (it may use {}), so no poller "
+                      "runs there",
                       fmt::join(beyond, ", "), cpus.list),
           fmt::format("name others in {}, or remove the line", fabric_.path));
     const auto workers =
@@ -224,7 +224,7 @@ class Checker {
             ? fmt::format("time of {}, by the cgroup's limit, for {}", counted(cpus.quota, "CPU"),
                           nics)
             : fmt::format("{} ({}) for {}", counted(cpus.listed, "CPU"), cpus.list, nics);
-    // Software NICs are for trying things out, and a shared poller is meant to share.
+    // Software NICs are for trials, and a shared poller is meant to share its CPU.
     const bool matters =
         workers != 0 || (fabric_.poller.mode != config::PollerMode::kShared &&
                          std::any_of(fabric_.nics.begin(), fabric_.nics.end(), [](const auto& nic) {
@@ -234,7 +234,7 @@ class Checker {
       add(Severity::kGood, "cpus", "this process", what, "");
     else
       add(Severity::kWarning, "cpus", "this process",
-          fmt::format("{}: pollers{} and NCCL's threads want {} and will share", what,
+          fmt::format("{}: pollers{} and NCCL's threads need {} and will share CPUs", what,
                       workers == 0 ? "" : ", their workers", busy),
           workers == 0 ? "give the job more CPUs, or write mode = \"shared\" under [poller]"
                        : "give the job more CPUs, or remove workers = " + std::to_string(workers) +
@@ -243,7 +243,7 @@ class Checker {
 
   const config::Fabric& fabric_;
   const JobEnvironment& job_;
-  Variables origins_;  // The file that sets a variable, for those that the environment lacks.
+  Variables origins_;  // For variables set by a file only: the file.
   const Variables variables_;
   std::vector<Check> checks_;
 };
@@ -264,7 +264,7 @@ Variables variables_of(const char* const* environment) {
 std::string default_interface(const config::Network& network) {
   constexpr std::uint32_t kMainTable = 254;
   const config::Route* best = nullptr;
-  // One of IPv4 first, which is what NCCL prefers itself.
+  // Prefers IPv4, as NCCL does.
   const auto rank = [](const config::Route& route) { return std::pair(route.ipv6, route.metric); };
   for (const config::Route& route : network.routes)
     if (route.table == kMainTable && route.destination.length == 0 &&

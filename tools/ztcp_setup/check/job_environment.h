@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What --check looks at beside the config: the variables that NCCL will see, the library it will
-// load, and the CPUs there are for pollers.
+// Checks around the config: the variables that NCCL will see, the library it will load, and the
+// CPUs available to pollers.
 #pragma once
 
 #include <map>
@@ -21,11 +21,11 @@ Variables variables_of(const char* const* environment);
 struct JobEnvironment {
   config::Machine& machine;
   Variables variables;
-  std::string program;            // This one: ztcp's plugin is installed near it.
-  std::string default_interface;  // Empty: there is no default route.
+  std::string program;            // This program: ztcp's plugin is installed near it.
+  std::string default_interface;  // Empty: no default route.
 };
 
-// The one of the best default route that traffic takes; empty: there is none.
+// The interface of the best default route; empty: none.
 std::string default_interface(const config::Network& network);
 
 std::vector<config::Check> check_job_environment(const config::Fabric& fabric,

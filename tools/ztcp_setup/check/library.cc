@@ -17,7 +17,7 @@ namespace {
 
 using config::Severity;
 
-// What plugins say of themselves in their own bytes.
+// Texts that identify plugins by their content.
 struct Mark {
   std::string_view text;
   std::string_view owner;
@@ -33,7 +33,7 @@ constexpr Mark kMarks[] = {
     {"NET/gIB", "Google's gIB"},
 };
 
-// Folders of an ld.so.conf and of what it includes; `depth` ends includes in a circle.
+// Adds the folders of an ld.so.conf and its includes; `depth` stops circular includes.
 void read_ld_conf(config::Machine& machine, const std::string& path, int depth,
                   std::vector<std::string>& folders) {
   const std::string text = config::text_of(machine, path);
@@ -54,7 +54,8 @@ config::Check answer(Severity severity, std::string where, std::string what, std
   return {"library", severity, {std::move(where), std::move(what), std::move(mend)}};
 }
 
-// Where packages, the tarball and a build put the plugin, seen from ztcp_setup. Empty: not there.
+// The plugin's folder in packages, the tarball or a build tree, relative to ztcp_setup. Empty:
+// absent.
 std::string folder_of_ours(const JobEnvironment& job) {
   const std::string program = job.program.substr(0, job.program.rfind('/'));
   const std::string prefix = program.substr(0, program.rfind('/'));
@@ -73,7 +74,7 @@ std::string folder_of_ours(const JobEnvironment& job) {
 std::string mend_of_path(const JobEnvironment& job) {
   const std::string folder = folder_of_ours(job);
   if (folder.empty())
-    return fmt::format("install libnccl-net-ztcp; sudo find / -xdev -name '{}' shows where any is",
+    return fmt::format("install libnccl-net-ztcp; sudo find / -xdev -name '{}' lists all copies",
                        kPluginFile);
   return fmt::format("export LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH", folder);
 }
@@ -120,7 +121,7 @@ config::Check check_library(const JobEnvironment& job) {
                   fmt::format("{}; ztcp's is not in the loader's path", whose), mend_of_path(job));
   return answer(
       Severity::kFault, found.front(), fmt::format("{} comes before ztcp's {}", whose, *ours),
-      // Of a lib*.so_bak ldconfig may make a link with the old name again.
+      // mv to a name that is not lib*: ldconfig may link lib*.so_bak to the old name again.
       fmt::format("export LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH in the job, or mv {} {}/off-{} && "
                   "ldconfig",
                   shell_word(config::folder_of(*ours)), shell_word(found.front()),
@@ -129,7 +130,7 @@ config::Check check_library(const JobEnvironment& job) {
 
 config::Check check_named_library(const JobEnvironment& job, const std::string& plugin,
                                   const std::string& variable, const std::string& mend) {
-  // As dlopen() has it: with a slash a file, else a name in the loader's folders.
+  // Resolved like dlopen(): with a slash a path, else a name in the loader's folders.
   std::vector<std::string> candidates{plugin};
   if (plugin.find('/') == std::string::npos) {
     candidates.clear();
@@ -143,9 +144,9 @@ config::Check check_named_library(const JobEnvironment& job, const std::string& 
   if (found == candidates.end())
     return answer(
         Severity::kFault, variable,
-        fmt::format("\"{}\" is {}, so NCCL loads no plugin at all", plugin,
+        fmt::format("\"{}\" is {}, so NCCL loads no plugin", plugin,
                     plugin.find('/') == std::string::npos ? "in none of the loader's folders"
-                                                          : "no file that is here"),
+                                                          : "not an existing file"),
         fmt::format("{}; else {}", mend, mend_of_path(job)));
   const std::string owner = owner_of_plugin(job.machine, *found);
   if (owner == "ztcp")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Which libnccl-net.so the loader would give to NCCL, and whose it is.
+// Finds the libnccl-net.so that the loader would give to NCCL, and its origin.
 #pragma once
 
 #include <string>
@@ -20,10 +20,11 @@ std::vector<std::string> loader_folders(const JobEnvironment& job);
 // "ztcp", "aws-ofi-nccl", "NVIDIA's HPC-X"; empty: unknown.
 std::string owner_of_plugin(config::Machine& machine, const std::string& path);
 
-// The library that NCCL opens where NCCL_NET_PLUGIN does not name one.
+// Checks the library that NCCL opens if NCCL_NET_PLUGIN does not name one.
 config::Check check_library(const JobEnvironment& job);
-// The one that it opens for `plugin`, the variable's value: a file, or a name by which the loader
-// looks for libnccl-net-NAME.so. `variable` is what messages call it, `mend` what removes it.
+// Checks the library that NCCL opens for `plugin`, the variable's value: a path, or NAME in
+// libnccl-net-NAME.so, which the loader searches for. `variable` is its name in messages, `mend`
+// the command that removes it.
 config::Check check_named_library(const JobEnvironment& job, const std::string& plugin,
                                   const std::string& variable, const std::string& mend);
 

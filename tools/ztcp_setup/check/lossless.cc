@@ -22,7 +22,7 @@ constexpr std::chrono::seconds kDcbLimit{10};
 constexpr int kPriorities = 8;
 
 struct Ends {
-  std::optional<std::vector<int>> pfc;  // Absent: not told.
+  std::optional<std::vector<int>> pfc;  // Absent: unknown.
   std::string why_no_pfc;
   std::optional<std::vector<int>> ecn;
 };
@@ -32,7 +32,7 @@ std::string list_of(const std::vector<int>& priorities) {
                             : fmt::format("on for priority {}", fmt::join(priorities, ", "));
 }
 
-// Where the RDMA drivers of DOCA (MLNX_OFED) show them; others keep them to themselves.
+// Shown by the RDMA drivers of DOCA (MLNX_OFED) only.
 std::optional<std::vector<int>> ecn_priorities(Host& host, const std::string& interface) {
   const std::string folder = fmt::format("/sys/class/net/{}/ecn", interface);
   if (!config::read_line(host, folder + "/roce_np/enable/0")) return std::nullopt;
@@ -56,7 +56,7 @@ Ends ends_of(Host& host, const std::string& interface) {
   if (!ends.pfc) {
     const std::string output(config::trimmed(answer ? answer->output : std::string()));
     const std::string said = output.substr(0, output.find('\n'));
-    ends.why_no_pfc = said.empty() ? "dcb says nothing" : "dcb: " + said;
+    ends.why_no_pfc = said.empty() ? "dcb printed nothing" : "dcb: " + said;
   }
   return ends;
 }
@@ -66,7 +66,7 @@ config::Check judge(const Ends& ends, const config::Nic& nic, const std::string&
                                    : fmt::format("PFC is unknown ({})", ends.why_no_pfc);
   const std::string ecn = ends.ecn ? "ECN is " + list_of(*ends.ecn) : "ECN is unknown";
   const std::string what =
-      fmt::format("{}: {}, {}; what the switches do no host can tell", interface, pfc, ecn);
+      fmt::format("{}: {}, {}; a host can't see the switches' settings", interface, pfc, ecn);
   const bool is_kept = (ends.pfc && !ends.pfc->empty()) || (ends.ecn && !ends.ecn->empty());
   if (is_kept) return {"rdma_lossless", Severity::kGood, {nic.name, what, ""}};
   const bool is_known = ends.pfc && ends.ecn;
@@ -76,7 +76,7 @@ config::Check judge(const Ends& ends, const config::Nic& nic, const std::string&
                      "traffic_class to go with it; or ECN at the switch",
                      shell_word(interface))
                : fmt::format(
-                     "mlnx_qos -i {} tells with NVIDIA's tools, the switch's ports must "
+                     "mlnx_qos -i {} (NVIDIA's tools) shows it, the switch's ports must "
                      "agree; counters of lost packets: ethtool -S {}",
                      shell_word(interface), shell_word(interface));
   return {"rdma_lossless",
@@ -89,7 +89,7 @@ config::Check judge(const Ends& ends, const config::Nic& nic, const std::string&
 
 }  // namespace
 
-// "prio-pfc 0:off 1:off 2:off 3:on ..."
+// Parses "prio-pfc 0:off 1:off 2:off 3:on ...".
 std::optional<std::vector<int>> lossless_priorities(std::string_view answer) {
   const auto words = config::words_of(answer);
   std::vector<int> on;
@@ -113,7 +113,7 @@ std::vector<config::Check> check_lossless(const config::Fabric& fabric, Host& ho
   for (const config::Nic& nic : fabric.nics) {
     if (nic.driver != config::NicDriver::kVerbs) continue;
     const config::RdmaPort port = config::read_rdma_port(host, nic.device, nic.device_port);
-    // iWARP's TCP needs no network that loses nothing.
+    // iWARP runs over TCP, which recovers lost packets.
     if (port.pci.empty() || port.kind == config::RdmaKind::kIwarp || port.is_infiniband ||
         port.interface.empty())
       continue;

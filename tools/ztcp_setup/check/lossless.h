@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Whether the network below RoCE is kept from losing packets: priority flow control (PFC, IEEE
-// 802.1Qbb) and congestion notification (ECN, from which RoCE's NICs take their pace), as far as
-// the host's end of a cable tells without a vendor's tools. What the switches do no host can know.
+// Whether the network below RoCE avoids packet loss: priority flow control (PFC, IEEE 802.1Qbb) and
+// congestion notification (ECN, by which RoCE NICs adapt their rate), as far as the host's end of
+// the cable shows it without a vendor's tools. No host can see the switches' settings.
 #pragma once
 
 #include <optional>
@@ -16,10 +16,10 @@
 
 namespace ztcp::setup {
 
-// Of each RoCE device of the fabric that is a NIC; software's recovers by itself.
+// Checks each hardware RoCE device of the fabric; software RoCE recovers by itself.
 std::vector<config::Check> check_lossless(const config::Fabric& fabric, Host& host);
 
-// Priorities that "dcb pfc show" says PFC is on for; absent: it says nothing.
+// Priorities with PFC on in the output of "dcb pfc show"; absent: malformed.
 std::optional<std::vector<int>> lossless_priorities(std::string_view answer);
 
 }  // namespace ztcp::setup

@@ -11,8 +11,8 @@
 namespace ztcp::setup {
 namespace {
 
-// A line about the user goes before one about a group, and that before "*"; among equals the last
-// one holds.
+// A line for the user overrides one for a group, which overrides "*"; among equals the last one
+// counts.
 enum Rank { kNobody, kEverybody, kGroup, kUser };
 
 struct Limit {

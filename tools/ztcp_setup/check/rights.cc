@@ -30,11 +30,11 @@ class Judge {
     on_pci_ = has_nics(config::NicDriver::kPci);
     on_rdma_ = has_nics(config::NicDriver::kVerbs);
     const bool for_somebody = !fabric_.host.user.empty() || !fabric_.host.group.empty();
-    // A fabric of software NICs belongs to the user that made it. A config without NICs is for the
-    // interfaces of the kernel.
+    // A fabric of software NICs belongs to the user that made it. A config without NICs is for
+    // kernel interfaces.
     if (!fabric_.nics.empty() && !on_pci_ && !on_rdma_ && !has_nics(config::NicDriver::kSocket))
       return {};
-    // Over what stays with the kernel a user may have a config of his own.
+    // Without NICs on PCI a user may have a config of their own.
     if (!on_pci_ && !for_somebody) own_user_ = host_.user_name(::geteuid());
     judge_config();
     if (!for_somebody) return std::move(checks_);
@@ -60,7 +60,7 @@ class Judge {
         {std::move(name), severity, {std::move(where), std::move(what), std::move(mend)}});
   }
 
-  // Who may do what with a file.
+  // Owner, group and mode of a file.
   struct Standing {
     std::uint32_t mode = 0;
     std::string user;
@@ -73,8 +73,8 @@ class Judge {
     return Standing{who.mode, host_.user_name(who.user), host_.group_name(who.group)};
   }
 
-  // The file decides which devices processes open and whom they trust, and so does each folder
-  // above it, through which it could be replaced.
+  // The config decides which devices processes open and which peers they trust. Each folder above
+  // it counts, too: through it the file could be replaced.
   void judge_config() {
     const std::size_t before = checks_.size();
     std::filesystem::path at = fabric_.path;
@@ -82,23 +82,23 @@ class Judge {
       const auto found = standing_of(at.string());
       if (found && found->user != "root" && found->user != own_user_)
         add(Severity::kFault, "config", at.string(),
-            fmt::format("belongs to {}, wanted root: its owner decides what jobs of others do",
+            fmt::format("belongs to {}, wanted root: its owner controls the jobs of others",
                         found->user),
             fmt::format("sudo chown root {}", shell_word(at.string())));
       const bool sticky = !file && found && (found->mode & S_ISVTX) != 0;
       if (found && (found->mode & S_IWOTH) != 0 && !sticky)
         add(Severity::kFault, "config", at.string(),
-            fmt::format("may be written by anybody (mode {:04o})", found->mode),
+            fmt::format("is writable by everybody (mode {:04o})", found->mode),
             fmt::format("sudo chmod o-w {}", shell_word(at.string())));
       const bool is_own_group = found && found->user == own_user_ && found->group == own_user_;
       if (found && (found->mode & S_IWGRP) != 0 && found->group != "root" && !is_own_group &&
           !sticky)
         add(Severity::kFault, "config", at.string(),
-            fmt::format("may be written by the group {} (mode {:04o})", found->group, found->mode),
+            fmt::format("is writable by the group {} (mode {:04o})", found->group, found->mode),
             fmt::format("sudo chmod g-w {}", shell_word(at.string())));
       if (file && found && !fabric_.messages.cluster_key.empty() && (found->mode & S_IROTH) != 0)
         add(Severity::kFault, "config", at.string(),
-            fmt::format("holds a cluster_key and may be read by anybody (mode {:04o})",
+            fmt::format("holds a cluster_key and is readable by everybody (mode {:04o})",
                         found->mode),
             fmt::format("sudo chmod o-r {}", shell_word(at.string())));
       if (!at.has_relative_path()) break;
@@ -114,7 +114,7 @@ class Judge {
 
   void judge_accounts() {
     const config::Host& host = fabric_.host;
-    // Kernel sockets need no right that an account could lack.
+    // Kernel sockets need no permission that an account could lack.
     const Severity severity = on_pci_ || on_rdma_ ? Severity::kFault : Severity::kWarning;
     if (!host.user.empty() && !host_.user_id(host.user))
       add(severity, "account", "host.user", fmt::format("no user {} on this machine", host.user),
@@ -124,7 +124,7 @@ class Judge {
           fmt::format("sudo groupadd --system {}", host.group));
   }
 
-  // Whether the node is there at all, and open to whoever asks, is the plugin's own check.
+  // Whether the node exists, and this user may open it, is the plugin's own check.
   void judge_group_node(const config::Nic& nic) {
     const std::string number = config::iommu_group(host_, nic.pci);
     if (number.empty()) return;
@@ -194,7 +194,7 @@ class Judge {
   Host& host_;
   bool on_pci_ = false;
   bool on_rdma_ = false;
-  std::string own_user_;  // May own the config beside root; empty: nobody may.
+  std::string own_user_;  // May own the config beside root; empty: none.
   std::vector<config::Check> checks_;
 };
 

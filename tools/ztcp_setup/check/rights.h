@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What --check looks at for others: whether the user and group of the config may really run jobs,
-// and whether nobody but root may change what jobs believe. Root sees no refusal of its own, so
+// The checks that --check makes for other users: whether the config's user and group can run jobs,
+// and whether only root can change the files that jobs trust. Root is never denied access, so
 // owners and modes are compared.
 #pragma once
 

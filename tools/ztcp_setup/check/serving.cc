@@ -7,7 +7,7 @@
 namespace ztcp::setup {
 namespace {
 
-// Warnings about a device with which it refuses all connections.
+// True for warnings of a device that refuses all connections.
 bool refuses(const config::Check& check, const config::Nic& nic) {
   const bool about_device =
       check.name == "rdma_device" || check.name == "rdma_access" || check.name == "rdma_manager";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Whether any NIC of the config can serve. What is wrong with one RDMA device is a warning, since
-// the others serve; where it is wrong with all of them, every connection of a job is refused.
+// Whether any NIC of the config can work. A problem of one RDMA device is a warning, since the
+// others still work; with problems on all of them every connection of a job is refused.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace ztcp::setup {
 
-// Makes faults of those warnings. The plugin goes on with them: a device may come back later.
+// Turns those warnings into faults. The plugin starts in spite of them: a device may come back.
 void judge_serving(const config::Fabric& fabric, std::vector<config::Check>& checks);
 
 }  // namespace ztcp::setup

@@ -16,7 +16,7 @@ namespace {
 
 constexpr Host::Seconds kIpLimit{10};
 
-// Nobody's addresses (RFC 5737, RFC 3849), one of which lies outside of every network here.
+// Documentation addresses (RFC 5737, RFC 3849); at least one is outside every network here.
 constexpr std::array kNobodysV4 = {"192.0.2.1", "198.51.100.1", "203.0.113.1"};
 constexpr std::array kNobodysV6 = {"2001:db8::1", "2001:db8:ffff::1"};
 
@@ -46,16 +46,16 @@ config::Check judge_route(std::string_view answer, const config::Nic& nic) {
   const bool has_way =
       json.is_array() && !json.empty() && json[0].is_object() && json[0].contains("dev");
   if (!has_way || !json[0]["dev"].is_string())
-    return told(nic, fmt::format("leads to its own network {} alone: no route goes further",
+    return told(nic, fmt::format("reaches its own network {} only: no route leads further",
                                  to_string(nic.address)));
   const auto way = json[0]["dev"].get<std::string>();
   if (way == device)
-    return told(nic, fmt::format("peers elsewhere are reached by {}, too", device));
+    return told(nic, fmt::format("peers in other networks are reached through {}, too", device));
   return told(
-      nic, fmt::format("peers outside {0} would be reached by {1}, not by {2}, which clouds drop; "
-                       "where the job has such peers: sudo ip{3} rule add from {4} table 100 && "
-                       "sudo ip{3} route add default via GATEWAY dev {2} table 100, and a table "
-                       "for each such NIC",
+      nic, fmt::format("peers outside {0} would be reached through {1}, not through {2}; clouds "
+                       "drop such packets. Where the job has such peers: sudo ip{3} rule add from "
+                       "{4} table 100 && sudo ip{3} route add default via GATEWAY dev {2} table "
+                       "100, and a table for each such NIC",
                        to_string(nic.address), way, device,
                        nic.address.address.is_v4() ? "" : " -6", to_string(nic.address.address)));
 }

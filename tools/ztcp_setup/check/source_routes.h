@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Whether peers in other networks are reached through the interface that has a NIC's address. A
-// cloud drops what leaves through another one, and only routes by source (ip rule) prevent that.
+// Whether packets to peers in other networks leave through the interface with the NIC's address. A
+// cloud drops those that leave through another one, and only source routing (ip rule) prevents
+// that.
 #pragma once
 
 #include <span>
@@ -15,11 +16,12 @@
 
 namespace ztcp::setup {
 
-// Of each NIC that stays with the kernel. Whether the job's hosts are in its network, which needs
-// no route, set-up can't know: what is found is told, and is no warning.
+// For each NIC that stays with the kernel. Never a warning: set-up cannot know whether the job has
+// hosts in other networks.
 std::vector<config::Check> check_source_routes(const config::Fabric& fabric, Host& host);
 
-// What "ip -json route get" has said of a way out of the NIC's network; empty: that there is none.
+// Judges the output of "ip -json route get" for an address outside the NIC's network; empty: no
+// route.
 config::Check judge_route(std::string_view answer, const config::Nic& nic);
 
 }  // namespace ztcp::setup

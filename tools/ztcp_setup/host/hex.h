@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Bytes as hex digits, for what JSON can't carry.
+// Bytes as hex digits, for binary data in JSON.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ inline std::string to_hex(std::string_view bytes) {
   return hex;
 }
 
-// Stops at the first pair that is none.
+// Stops at the first malformed pair.
 inline std::string from_hex(std::string_view hex) {
   const auto digit = [](char c) {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;

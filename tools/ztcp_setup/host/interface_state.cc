@@ -11,7 +11,7 @@
 namespace ztcp::setup {
 
 bool is_same_child(const InterfaceState& one, const InterfaceState& other) {
-  // The rest can be changed while it lives: who did so may keep it.
+  // Other properties can be changed on a living interface; if the user did, it is still the same.
   const auto tag_of = [](const InterfaceState& child) {
     const std::string info = from_hex(child.info);
     const config::netlink::Attributes attributes(std::as_bytes(std::span(info)));

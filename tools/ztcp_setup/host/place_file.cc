@@ -74,7 +74,7 @@ Done clear_folders(Host& host, const std::vector<std::string>& folders) {
   for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
     if (host.facts(*folder).kind != FileKind::kFolder) continue;
     const Status removed = host.remove_folder(*folder);
-    // Somebody keeps something in it.
+    // A folder that contains other files stays.
     if (!removed && removed.error().sys_errno != ENOTEMPTY)
       return failed(host, *folder, removed.error());
   }

@@ -20,13 +20,14 @@ constexpr int kMaxLinks = 8;
 std::optional<config::Problem> judge(const std::string& path, const FileFacts& facts) {
   const Ownership& who = facts.ownership;
   if (who.user != 0)
-    return config::Problem{path, fmt::format("belongs to user {}, wanted root", who.user),
-                           fmt::format("look at it, then: sudo chown root: {}", shell_word(path))};
-  if (facts.kind == FileKind::kLink) return std::nullopt;  // Its mode says nothing.
+    return config::Problem{
+        path, fmt::format("belongs to user {}, wanted root", who.user),
+        fmt::format("check its content, then: sudo chown root: {}", shell_word(path))};
+  if (facts.kind == FileKind::kLink) return std::nullopt;  // A link's mode has no meaning.
   if ((who.mode & kOthersWrite) != 0 || ((who.mode & kGroupWrites) != 0 && who.group != 0))
     return config::Problem{
-        path, fmt::format("may be written by others (mode {:04o}), wanted root alone", who.mode),
-        fmt::format("look at it, then: sudo chmod go-w {}", shell_word(path))};
+        path, fmt::format("is writable by others (mode {:04o}), wanted by root only", who.mode),
+        fmt::format("check its content, then: sudo chmod go-w {}", shell_word(path))};
   return std::nullopt;
 }
 
@@ -38,7 +39,7 @@ std::optional<config::Problem> judge_folder(Host& host, const std::string& path,
   if (auto problem = judge(path, facts)) return problem;
   if (facts.kind != FileKind::kLink) return std::nullopt;
   if (links == 0)
-    return config::Problem{path, "is one link too many",
+    return config::Problem{path, "is one of too many links on the path",
                            fmt::format("ls -l {}; remove the link", shell_word(path))};
   const std::string target = host.link_target(path).value_or("");
   return judge_folder(host, target.starts_with('/') ? target : folder_of(path) + "/" + target,
@@ -52,7 +53,7 @@ std::optional<config::Problem> why_not_trusted(Host& host, const std::string& pa
   const FileFacts facts = host.facts(path);
   if (facts.kind == FileKind::kAbsent) return std::nullopt;
   if (facts.kind == FileKind::kLink)
-    return config::Problem{path, "is a symbolic link, wanted a file of its own",
+    return config::Problem{path, "is a symbolic link, wanted a regular file",
                            fmt::format("ls -l {}; remove the link", shell_word(path))};
   return judge(path, facts);
 }
@@ -74,12 +75,12 @@ config::Problem problem_of(Host& host, const std::string& path, const Error& err
   const std::string file = shell_word(path);
   std::string mend = fmt::format("ls -ld {} {}; dmesg | tail", folder, file);
   if (error.sys_errno == ENOSPC || error.sys_errno == EDQUOT)
-    mend = fmt::format("df -h {0}; df -i {0}; make room there and run this again", folder);
+    mend = fmt::format("df -h {0}; df -i {0}; free some space there and run this again", folder);
   if (error.sys_errno == EROFS)
     mend = fmt::format("findmnt -T {0}; sudo mount -o remount,rw \"$(findmnt -nro TARGET -T {0})\"",
                        folder);
   if (error.sys_errno == EPERM || error.sys_errno == EACCES)
-    mend = fmt::format("ls -ld {0} {1}; sudo lsattr -d {0} {1}; sudo chattr -i on what has an i",
+    mend = fmt::format("ls -ld {0} {1}; sudo lsattr -d {0} {1}; sudo chattr -i files with an i",
                        folder, file);
   return problem_of(host, path, error, std::move(mend));
 }

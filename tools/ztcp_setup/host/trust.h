@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Which files root may believe: those that nobody but root could have put there or changed.
+// Which files root may trust: those that only root can have created or changed.
 #pragma once
 
 #include <optional>
@@ -12,15 +12,15 @@
 
 namespace ztcp::setup {
 
-// Why the file at `path`, or a folder on the way to it, can't be believed; absent: it can, or is
-// not there. A file must be root's, not writable by others, and no link; a folder likewise, but a
-// link that only root can change is as good as a folder.
+// Why the file at `path`, or a folder on the way to it, cannot be trusted; absent: it can, or does
+// not exist. A file must belong to root, not be writable by others, and not be a link; so must a
+// folder, but a link that only root can change is accepted.
 std::optional<config::Problem> why_not_trusted(Host& host, const std::string& path);
 
-// What failed in words: "mkdir: Permission denied", or the reason not to trust.
+// The failure as a sentence: "mkdir: Permission denied", or the reason not to trust.
 config::Problem problem_of(Host& host, const std::string& path, const Error& error,
                            std::string mend);
-// Of a file or folder, where what mends it depends on the error alone.
+// For a file or folder, where the remedy depends on the error only.
 config::Problem problem_of(Host& host, const std::string& path, const Error& error);
 
 }  // namespace ztcp::setup

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The CPUs that a job will have, if it is started as this process was.
+// The CPUs of a job that is started like this process.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@
 namespace ztcp::setup {
 
 struct UsableCpus {
-  std::string list;        // Of its mask: "0-3,8"; empty: it can't be read.
-  std::size_t listed = 0;  // How many these are.
-  std::size_t quota = 0;   // CPUs' worth of time by the cgroups around it; 0: no limit.
+  std::string list;        // Its mask: "0-3,8"; empty: unreadable.
+  std::size_t listed = 0;  // Number of CPUs in `list`.
+  std::size_t quota = 0;   // CPU time that its cgroups grant, in CPUs; 0: no limit.
 
   bool limited() const { return quota != 0 && quota < listed; }
   std::size_t count() const { return limited() ? quota : listed; }

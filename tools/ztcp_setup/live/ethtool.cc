@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kFeatures = "features";
 constexpr const char* kPrivateFlags = "private-flags";
 
-// One interface, and the socket to speak of it.
+// One interface, and a socket for its ioctls.
 class Driver {
  public:
   static Result<Driver> open(const std::string& link) {
@@ -32,7 +32,7 @@ class Driver {
     return Driver(link, std::move(socket));
   }
 
-  // What the call returned; `request` begins with its command.
+  // Returns the ioctl's result; `request` begins with its command.
   Result<int> ask(void* request) const {
     ifreq call{};
     std::memcpy(call.ifr_name, link_.c_str(), link_.size());
@@ -50,7 +50,7 @@ class Driver {
   Descriptor socket_;
 };
 
-// A group of numbers that the kernel has in one structure.
+// Maps names to the numbers in one of the kernel's structures.
 template <class Parameters>
 struct Number {
   const char* name;
@@ -144,7 +144,7 @@ Status write(const Driver& driver, const Numbers<Parameters>& numbers, const Set
   return {};
 }
 
-// Space for a structure of the kernel's that ends in an array.
+// Space for a kernel structure that ends in an array.
 template <class Header>
 class EthtoolRequest {
  public:
@@ -158,7 +158,7 @@ class EthtoolRequest {
   std::vector<std::uint64_t> words_;
 };
 
-// By bit. A bit without a meaning has no name.
+// Indexed by bit. Unused bits have empty names.
 Result<std::vector<std::string>> names_of(const Driver& driver, ethtool_stringset set) {
   EthtoolRequest<ethtool_sset_info> size(ETHTOOL_GSSET_INFO, sizeof(std::uint32_t));
   size.get().sset_mask = std::uint64_t{1} << set;
@@ -181,7 +181,7 @@ std::uint32_t blocks_of(const std::vector<std::string>& names) {
   return static_cast<std::uint32_t>((names.size() + 31) / 32);
 }
 
-// The features that are in effect, not those that somebody asked for: an operator sees the former.
+// Reads the active features rather than the wanted ones: the operator sees the former.
 Result<SettingGroup> read_features(const Driver& driver) {
   const std::vector<std::string> names = ZTCP_TRY(names_of(driver, ETH_SS_FEATURES));
   EthtoolRequest<ethtool_gfeatures> features(ETHTOOL_GFEATURES,
@@ -216,7 +216,7 @@ Status write_features(const Driver& driver, const SettingGroup& wanted) {
   return {};
 }
 
-// At most 32, one bit each.
+// At most 32 flags, one bit each.
 Result<std::uint32_t> private_flags(const Driver& driver) {
   ethtool_value flags{ETHTOOL_GPFLAGS, 0};
   ZTCP_CHECK(driver.ask(&flags));
@@ -246,7 +246,7 @@ Status write_private_flags(const Driver& driver, const SettingGroup& wanted) {
   return {};
 }
 
-// With autonegotiation on, many drivers tell what the partners agreed on, not what was set.
+// With autonegotiation on, many drivers report the negotiated values instead of the settings.
 void drop_negotiated(std::vector<SettingGroup>& settings) {
   for (SettingGroup& group : settings)
     if (group.name == kPause.group && group.values.front().second != 0) group.values.resize(1);
@@ -257,7 +257,7 @@ void drop_negotiated(std::vector<SettingGroup>& settings) {
 Result<std::vector<SettingGroup>> read_settings(const std::string& link) {
   const Driver driver = ZTCP_TRY(Driver::open(link));
   std::vector<SettingGroup> settings;
-  // Before the rest: they may decide over it.
+  // First: flags may affect the other settings.
   if (auto flags = read_private_flags(driver); flags && !flags->values.empty())
     settings.push_back(std::move(*flags));
   read(driver, kChannels, settings);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Settings of a network driver as the kernel's ethtool ioctls tell and take them: channels, rings,
-// interrupt coalescing, pause frames, offload features and the driver's private flags. Features and
-// flags go by their names; their numbers are the running kernel's own.
+// Settings of a network driver through the kernel's ethtool ioctls: channels, rings, interrupt
+// coalescing, pause frames, offload features and the driver's private flags. Features and flags go
+// by name; their numbers depend on the running kernel.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,11 @@
 
 namespace ztcp::setup {
 
-// A group that the driver doesn't tell is not among them; of the features, those that can be
-// changed are.
+// Leaves out groups that the driver does not report, and features that cannot be changed.
 Result<std::vector<SettingGroup>> read_settings(const std::string& link);
-// Of channels for both directions, or of those for each.
+// The largest number of combined channels, or of channels per direction.
 std::optional<std::uint32_t> read_most_queues(const std::string& link);
-// Values that are not named stay. Whether the driver did it, read_settings() tells.
+// Leaves other settings unchanged. read_settings() shows whether the driver applied it.
 Status write_settings(const std::string& link, const SettingGroup& wanted);
 
 }  // namespace ztcp::setup

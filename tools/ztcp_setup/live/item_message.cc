@@ -24,16 +24,16 @@ using config::netlink::Bytes;
 using config::netlink::NetlinkRequest;
 using config::netlink::read_as;
 
-// What a lease has left at least when it comes back: time for its DHCP client to wake up.
+// Minimum rest of a restored lease: time for its DHCP client to notice it.
 constexpr std::int64_t kShortestLeaseS = 600;
 
 struct Recorded {
   std::uint16_t type = 0;
-  unsigned index = 0;  // Of its interface then.
+  unsigned index = 0;  // The interface's number at that time.
   std::string payload;
 };
 
-// "24:7:0a0b...": the message's type, the interface's number then, and what stood behind the
+// "24:7:0a0b...": the message's type, the interface's number at that time, and the bytes after the
 // netlink header.
 std::optional<Recorded> read_recorded(const std::string& text) {
   Recorded recorded;
@@ -46,7 +46,7 @@ std::optional<Recorded> read_recorded(const std::string& text) {
   return recorded;
 }
 
-// Time has passed since.
+// The lease's remaining time.
 Bytes lease_now(std::int64_t expires_unix_s, ifa_cacheinfo& info) {
   info.ifa_valid = static_cast<std::uint32_t>(
       std::max<std::int64_t>(expires_unix_s - std::time(nullptr), kShortestLeaseS));
@@ -82,7 +82,7 @@ NetlinkRequest neighbour_request(const Recorded& recorded, unsigned index) {
   return request;
 }
 
-// The hops of an RTA_MULTIPATH; empty where one of them is damaged.
+// The hops of an RTA_MULTIPATH; empty if one of them is malformed.
 std::string hops_now(std::string hops, unsigned index_then, unsigned index) {
   for (std::size_t at = 0; at + sizeof(rtnexthop) <= hops.size();) {
     rtnexthop hop{};
@@ -97,7 +97,7 @@ std::string hops_now(std::string hops, unsigned index_then, unsigned index) {
   return hops;
 }
 
-// Those that say where a route leads, which a nexthop object says in their place.
+// Attributes with a route's destination device or gateway; a nexthop object replaces them.
 bool says_where(std::uint16_t type) {
   return type == RTA_OIF || type == RTA_GATEWAY || type == RTA_VIA || type == RTA_MULTIPATH ||
          type == RTA_ENCAP || type == RTA_ENCAP_TYPE;
@@ -108,7 +108,7 @@ NetlinkRequest route_request(const Recorded& recorded, unsigned index) {
   auto header = read_as<rtmsg>(payload);
   const Attributes attributes(behind(payload, sizeof(header)));
   const bool by_object = attributes.has(RTA_NH_ID);
-  // The others are the kernel's remarks.
+  // The other flags are the kernel's output.
   header.rtm_flags &= by_object ? 0U : RTNH_F_ONLINK;
   NetlinkRequest request(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, header);
   attributes.for_each([&](const Attribute& one) {
@@ -128,10 +128,10 @@ NetlinkRequest route_request(const Recorded& recorded, unsigned index) {
 NetlinkRequest nexthop_request(const Recorded& recorded, unsigned index) {
   const Bytes payload = bytes_of(recorded.payload);
   auto header = read_as<nhmsg>(payload);
-  header.nh_scope = 0;  // A remark, like all flags but this one.
+  header.nh_scope = 0;  // Output only, like all flags except RTNH_F_ONLINK.
   header.nh_flags &= RTNH_F_ONLINK;
   const Attributes attributes(behind(payload, sizeof(header)));
-  // A group lives on without the members that went.
+  // A group continues to exist without the members that disappeared.
   const int flag = attributes.has(NHA_GROUP) ? NLM_F_REPLACE : NLM_F_EXCL;
   NetlinkRequest request(RTM_NEWNEXTHOP, NLM_F_CREATE | flag, header);
   attributes.for_each([&](const Attribute& one) {
@@ -140,12 +140,12 @@ NetlinkRequest nexthop_request(const Recorded& recorded, unsigned index) {
     } else if (one.type == NHA_RES_GROUP) {
       request.put_nested(one.flagged_type, [&] {
         Attributes(one.payload).for_each([&](const Attribute& inner) {
-          // The time out of balance is told, not taken.
+          // The unbalanced time is read-only.
           if (inner.type >= NHA_RES_GROUP_BUCKETS && inner.type <= NHA_RES_GROUP_UNBALANCED_TIMER)
             request.put(inner.flagged_type, inner.payload);
         });
       });
-    } else if (one.type <= NHA_ENCAP) {  // What follows is counters and answers to queries.
+    } else if (one.type <= NHA_ENCAP) {  // Beyond it are counters and query results.
       request.put(one.flagged_type, one.payload);
     }
   });

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How an address, a neighbour, a nexthop object or a route is kept: as the kernel's own message,
-// attribute for attribute. Whatever flag, metric or encapsulation it carries goes back in as it
-// came out, also those that this program has never heard of.
+// Stores an address, neighbour, nexthop object or route as the kernel's own message, attribute for
+// attribute, so that flags, metrics and encapsulations survive, including unknown ones.
 #pragma once
 
 #include <string>
@@ -14,13 +13,13 @@
 
 namespace ztcp::setup {
 
-// Of an item of interface number `index`.
+// For an item of the interface with the number `index`.
 std::string recorded(const config::netlink::Message& message, unsigned index);
 
-// Puts it back, to an interface that has the number `index` now.
+// The request that restores it to an interface that has the number `index` now.
 Result<config::netlink::NetlinkRequest> request_for(const NetworkItem& item, unsigned index);
 
-// Bytes in a string, either way.
+// Conversions between bytes and strings.
 inline config::netlink::Bytes bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }

@@ -24,7 +24,7 @@ Result<unsigned> index_of(const std::string& link) {
   return index;
 }
 
-// About an interface that is there.
+// Begins a request for an existing interface.
 Result<NetlinkRequest> change_of(const std::string& link) {
   ifinfomsg header{};
   header.ifi_index = static_cast<int>(ZTCP_TRY(index_of(link)));
@@ -37,7 +37,7 @@ std::string bytes_of_mac(const std::string& text) {
   return from_hex(digits);
 }
 
-// What describes a child. A macvlan tells also what it only counts, and refuses to be told that.
+// A child's description. A macvlan also reports a counter, and refuses it in requests.
 void put_info(NetlinkRequest& request, const InterfaceState& child) {
   const std::string info = from_hex(child.info);
   if (info.empty()) return;
@@ -73,7 +73,7 @@ Status set_link(Session& kernel, const std::string& link, const InterfaceState& 
   const auto now = ZTCP_TRY(read_link(kernel, link));
   if (!now) return fail(Errc::kNoDevice, "interface", ENODEV);
   NetlinkRequest request = ZTCP_TRY(change_of(link));
-  // Only what differs: not every driver can change everything.
+  // Changes only differences: not every driver can change everything.
   if (now->mac != wanted.mac) request.put(IFLA_ADDRESS, bytes_of(bytes_of_mac(wanted.mac)));
   if (now->mtu_bytes != wanted.mtu_bytes) request.put(IFLA_MTU, wanted.mtu_bytes);
   if (now->queue_length != wanted.queue_length) request.put(IFLA_TXQLEN, wanted.queue_length);

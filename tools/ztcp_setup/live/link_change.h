@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Interfaces changed, one request each.
+// Changes interfaces, one request each.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ Status set_link_master(config::netlink::Session& kernel, const std::string& link
                        const std::string& master);
 Status add_child_link(config::netlink::Session& kernel, const std::string& parent,
                       const InterfaceState& child);
-// An address, neighbour, nexthop object or route. One that is there already is a success.
+// Adds an address, neighbour, nexthop object or route. Succeeds if it exists already.
 Status add_link_item(config::netlink::Session& kernel, const std::string& link,
                      const NetworkItem& item);
 

@@ -53,13 +53,13 @@ InterfaceState state_of(const Message& message) {
   return state;
 }
 
-// Kinds that live on another interface and die with it.
+// Kinds that depend on another interface and disappear with it.
 bool is_child(const InterfaceState& link) {
   static const std::set<std::string> kinds{"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"};
   return kinds.contains(link.kind);
 }
 
-// 0: it stays for ever.
+// 0: permanent.
 std::int64_t expiry_of(const Attributes& address) {
   const Bytes bytes = address.find(IFA_CACHEINFO).value_or(Bytes());
   if (bytes.size() < sizeof(ifa_cacheinfo)) return 0;
@@ -67,7 +67,7 @@ std::int64_t expiry_of(const Attributes& address) {
   return info.ifa_valid == kForEver ? 0 : std::time(nullptr) + info.ifa_valid;
 }
 
-// Privacy addresses are made anew from their public one.
+// Privacy addresses are regenerated from their public address.
 bool worth_keeping(const ifaddrmsg& header, const Attributes& address) {
   const std::uint32_t flags = address.has(IFA_FLAGS) ? address.number(IFA_FLAGS) : header.ifa_flags;
   return header.ifa_family == AF_INET ||
@@ -79,7 +79,7 @@ bool worth_keeping(const ndmsg& header) {
          (header.ndm_family == AF_INET || header.ndm_family == AF_INET6);
 }
 
-// Those that the kernel or its router discovery don't make by themselves.
+// Skips routes that the kernel or its router discovery create themselves.
 bool worth_keeping(const rtmsg& header, const Attributes& route) {
   const std::uint32_t table = route.number(RTA_TABLE);
   return (header.rtm_family == AF_INET || header.rtm_family == AF_INET6) &&
@@ -97,7 +97,7 @@ bool goes_through(const Attributes& route, unsigned index) {
   return found;
 }
 
-// Whether a nexthop group has one of `ids` in it.
+// Whether a nexthop group contains one of `ids`.
 bool has_member(Bytes members, const std::set<std::uint32_t>& ids) {
   bool found = false;
   for (; !members.empty(); members = config::netlink::behind(members, sizeof(nexthop_grp)))
@@ -105,7 +105,7 @@ bool has_member(Bytes members, const std::set<std::uint32_t>& ids) {
   return found;
 }
 
-// One interface, read list by list.
+// Reads one interface, dump by dump.
 class Reader {
  public:
   Reader(config::netlink::Session& kernel, std::string name, unsigned index)
@@ -156,7 +156,7 @@ class Reader {
     });
   }
 
-  // Objects that lead through this interface, then groups that one of these is in.
+  // Reads objects that use this interface, then groups that contain one of these.
   Status read_nexthops() {
     const auto take = [&](const Message& message) {
       nexthops_.push_back({nexthop_command(message), recorded(message, index_), 0});
@@ -179,7 +179,7 @@ class Reader {
     ZTCP_CHECK(kernel_.dump(RTM_GETROUTE, rtmsg{}, [&](const Message& message) {
       const Attributes attributes = message.attributes<rtmsg>();
       if (!worth_keeping(message.fixed<rtmsg>(), attributes)) return;
-      // A sysctl hides where a route by a nexthop object leads.
+      // A sysctl hides the device of a route with a nexthop object.
       if (!goes_through(attributes, index_) && !nexthop_ids_.contains(attributes.number(RTA_NH_ID)))
         return;
       const bool direct = !attributes.has(RTA_GATEWAY) && !attributes.has(RTA_VIA) &&
@@ -187,7 +187,8 @@ class Reader {
       (direct ? state_.routes : others)
           .push_back({route_command(message), recorded(message, index_), 0});
     }));
-    // Direct ones lead to the gateways of nexthop objects, and these to those of the others.
+    // Direct routes lead to the gateways of nexthop objects, and these to those of the other
+    // routes.
     for (auto* items : {&nexthops_, &others})
       std::move(items->begin(), items->end(), std::back_inserter(state_.routes));
     return {};
@@ -199,7 +200,7 @@ class Reader {
   InterfaceState state_;
   std::vector<NetworkItem> nexthops_;
   std::set<std::uint32_t> nexthop_ids_;
-  std::vector<std::string> children_;  // Names.
+  std::vector<std::string> children_;  // Their names.
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// All that the kernel knows of an interface and forgets with its driver.
+// Reads an interface's state that the kernel forgets with its driver.
 //
-// Not by iproute2 as a program: its JSON leaves things out and each release has other ones.
+// Does not run iproute2: its JSON is incomplete, and differs between releases.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,7 @@
 
 namespace ztcp::setup {
 
-// With what sits on top of it; without sysctls, which are files. Absent: there is no such
-// interface.
+// Includes interfaces on top of it; without sysctls, which are files. Absent: no such interface.
 Result<std::optional<InterfaceState>> read_link(config::netlink::Session& kernel,
                                                 const std::string& name);
 

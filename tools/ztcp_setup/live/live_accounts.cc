@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Users and groups of a LiveHost: from wherever this machine keeps them.
+// Users and groups of a LiveHost, from all of the machine's sources.
 #include <array>
 #include <grp.h>
 #include <pwd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The files of a LiveHost, and what the kernel shows as files.
+// Files of a LiveHost, including the kernel's virtual ones.
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
@@ -29,11 +29,11 @@ Result<std::string> read_all(int fd) {
   }
 }
 
-// An O_PATH descriptor can't be synced itself.
+// An O_PATH descriptor cannot be synced itself.
 Status sync_folder(const Descriptor& folder) {
   const Descriptor open(::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (open.get() < 0) return fail_errno("open");
-  // Some file systems sync no folders.
+  // Some file systems cannot sync folders.
   if (::fsync(open.get()) != 0 && errno != EINVAL) return fail_errno("fsync");
   return {};
 }
@@ -41,7 +41,7 @@ Status sync_folder(const Descriptor& folder) {
 Status own(int fd, const Ownership& ownership) {
   struct stat facts {};
   if (::fstat(fd, &facts) != 0) return fail_errno("fstat");
-  // The owner first: chown clears the set-user bits of the mode.
+  // chown before chmod: chown clears the set-user bits of the mode.
   if ((facts.st_uid != ownership.user || facts.st_gid != ownership.group) &&
       ::fchown(fd, ownership.user, ownership.group) != 0)
     return fail_errno("chown");
@@ -53,7 +53,7 @@ Status own(int fd, const Ownership& ownership) {
 
 Result<std::string> LiveHost::read_file(const std::string& path) {
   const FolderEntry entry = ZTCP_TRY(paths_.find(path));
-  // O_NONBLOCK: a pipe in its place must not hold us up.
+  // O_NONBLOCK: opening a pipe in its place must not block.
   const Descriptor file(::openat(entry.folder.get(), entry.name.c_str(),
                                  O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file.get() < 0 && errno == ELOOP) return fail(Errc::kRefused, "open", ELOOP);
@@ -66,7 +66,7 @@ Result<std::string> LiveHost::read_file(const std::string& path) {
 
 Status LiveHost::create(const std::string& path, const std::string& text, Ownership ownership) {
   const FolderEntry entry = ZTCP_TRY(paths_.find(path));
-  // Nobody else reads it before it is whole and has its owner.
+  // Created with mode 0600: other users must not read it before it is complete and has its owner.
   const Descriptor file(::openat(entry.folder.get(), entry.name.c_str(),
                                  O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (file.get() < 0) return fail_errno("open");
@@ -120,7 +120,7 @@ Status LiveHost::remove_locks(const std::string& folder) {
         ::fstatat(open.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISREG(facts.st_mode))
       continue;
-    // The name goes, whatever it has become meanwhile.
+    // Removes the name, even if it names another file by now.
     if (::unlinkat(open.get(), name.c_str(), 0) != 0 && errno != ENOENT)
       return fail_errno("unlink");
   }
@@ -129,7 +129,7 @@ Status LiveHost::remove_locks(const std::string& folder) {
 
 Status LiveHost::set_ownership(const std::string& path, Ownership ownership) {
   const FolderEntry entry = ZTCP_TRY(paths_.find(path));
-  // Devices must not be opened for this: a vfio group would be taken.
+  // Devices must not be opened for this: opening a vfio group would take it.
   const Descriptor node(
       ::openat(entry.folder.get(), entry.name.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW));
   if (node.get() < 0) return fail_errno("open");
@@ -139,7 +139,7 @@ Status LiveHost::set_ownership(const std::string& path, Ownership ownership) {
   if ((facts.st_uid != ownership.user || facts.st_gid != ownership.group) &&
       ::fchownat(node.get(), "", ownership.user, ownership.group, AT_EMPTY_PATH) != 0)
     return fail_errno("chown");
-  // fchmod() takes no O_PATH descriptors; their names in /proc lead to the same thing.
+  // fchmod() takes no O_PATH descriptors; their names in /proc lead to the same file.
   if (::chmod(("/proc/self/fd/" + std::to_string(node.get())).c_str(), ownership.mode) != 0)
     return fail_errno("chmod");
   return {};

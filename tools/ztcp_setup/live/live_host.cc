@@ -34,9 +34,9 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr std::array kProgramFolders = {"/usr/sbin", "/usr/bin", "/sbin", "/bin"};
-// A ruleset of nft on a host with many containers has some MiB.
+// The nft ruleset of a host with many containers has some MiB.
 constexpr std::size_t kLongestOutput = 16U << 20;
-constexpr std::chrono::seconds kLastSeconds{2};  // Of a program that was killed.
+constexpr std::chrono::seconds kLastSeconds{2};  // For a killed program.
 
 std::string program_path(const std::string& name) {
   if (name.starts_with('/')) return ::access(name.c_str(), X_OK) == 0 ? name : "";
@@ -52,7 +52,7 @@ int milliseconds_until(Clock::time_point deadline) {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
 }
 
-// In a forked child: signals as a fresh program expects them, out of reach of the terminal's.
+// In a forked child: default signal handling, and a session apart from the terminal's.
 void become_apart() {
   ::setsid();
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ}) ::signal(number, SIG_DFL);
@@ -61,7 +61,7 @@ void become_apart() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// Reads what a child says until it closes its end or time is up.
+// Reads a child's output until it closes its end or time is up.
 std::string read_until(int fd, Clock::time_point deadline, bool& timed_out) {
   std::string output;
   std::array<char, 4096> buffer;
@@ -88,7 +88,7 @@ int wait_for(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Whether it ended by then. It is left to be waited for.
+// Whether it ended before the deadline. Does not reap it.
 bool ends_until(pid_t child, Clock::time_point deadline) {
   for (;;) {
     siginfo_t ended{};
@@ -100,7 +100,7 @@ bool ends_until(pid_t child, Clock::time_point deadline) {
   }
 }
 
-// The last of what was written to it.
+// The last part of a program's output.
 std::string end_of(int file) {
   const off_t size = ::lseek(file, 0, SEEK_END);
   const off_t first = std::max<off_t>(size - static_cast<off_t>(kLongestOutput), 0);
@@ -110,14 +110,14 @@ std::string end_of(int file) {
   return text;
 }
 
-// Files below /proc/sys/net of an interface that differ from those of a new one.
+// Files below /proc/sys/net of an interface that differ from a new interface's.
 std::vector<std::pair<std::string, std::string>> sysctls_of(config::Machine& machine,
                                                             const std::string& link) {
   std::vector<std::pair<std::string, std::string>> found;
   for (const char* family : {"ipv4", "ipv6"}) {
     const std::string folder = fmt::format("/proc/sys/net/{}/conf/", family);
     for (const std::string& name : machine.list(folder + link)) {
-      // The link's own MTU, which comes with the link.
+      // The link's own MTU; restored with the link.
       if (name == "mtu") continue;
       const auto value = machine.read_value(folder + link + "/" + name);
       const auto usual = machine.read_value(folder + "default/" + name);
@@ -145,8 +145,8 @@ tl::expected<config::Network, config::Problem> LiveHost::network() {
 bool LiveHost::has_program(const std::string& name) { return !program_path(name).empty(); }
 
 Status LiveHost::write_value(const std::string& path, const std::string& value, Seconds limit) {
-  // In a child, because a write to sysfs can wait for ever (an unbind waits for the device's users)
-  // and not even a signal would end it.
+  // In a child, because a write to sysfs can block for ever (an unbind waits for the device's
+  // users), and not even a signal interrupts it.
   std::array<int, 2> pipe{};
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return fail_errno("pipe");
   const std::string file = at(path);
@@ -161,7 +161,7 @@ Status LiveHost::write_value(const std::string& path, const std::string& value, 
     become_apart();
     int why = 0;
     const int fd = ::open(file.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
-    // One write: sysfs takes each as a value of its own.
+    // One write call: sysfs treats each as a separate value.
     if (fd < 0 || ::write(fd, value.data(), value.size()) < 0) why = errno;
     static_cast<void>(!::write(pipe[1], &why, sizeof(why)));
     ::_exit(0);
@@ -172,7 +172,7 @@ Status LiveHost::write_value(const std::string& path, const std::string& value, 
   const std::string answer = read_until(end.get(), Clock::now() + limit, timed_out);
   if (timed_out) {
     ::kill(child, SIGKILL);
-    // It ends when the kernel lets go of it; init collects it if that is after us.
+    // The child ends when the kernel releases it; init reaps it after this process.
     return fail(Errc::kTimedOut, "write");
   }
   wait_for(child);
@@ -185,14 +185,14 @@ Status LiveHost::write_value(const std::string& path, const std::string& value, 
 Result<ProgramResult> LiveHost::run(const std::vector<std::string>& argv, Seconds limit) {
   const std::string program = argv.empty() ? "" : program_path(argv.front());
   if (program.empty()) return ProgramResult{127, false, "no such program"};
-  // No pipe: a program that goes on when this process was killed must be able to say so.
+  // No pipe: a program that outlives this process must still be able to write.
   const Descriptor said(::memfd_create("output", MFD_CLOEXEC));
   if (said.get() < 0) return fail_errno("memfd_create");
   std::vector<char*> arguments;
   arguments.reserve(argv.size() + 1);
   for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
-  // LVM's programs complain of descriptors that they inherit, and the lock of this run is one.
+  // LVM's programs complain about inherited descriptors, and this run's lock is one.
   std::array<const char*, 5> environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C",
                                             "HOME=/root", "LVM_SUPPRESS_FD_WARNINGS=1", nullptr};
   const pid_t child = ::fork();
@@ -209,9 +209,9 @@ Result<ProgramResult> LiveHost::run(const std::vector<std::string>& argv, Second
   ProgramResult result;
   result.timed_out = !ends_until(child, Clock::now() + limit);
   if (result.timed_out) {
-    // It has a session of its own: its children go with it.
+    // It has a session of its own: its children are killed with it.
     ::kill(-child, SIGKILL);
-    // In the kernel it can outlast even that (a module that does not load); init collects it then.
+    // In the kernel it can outlast even SIGKILL (a module that does not load); init reaps it then.
     result.exit_status =
         ends_until(child, Clock::now() + kLastSeconds) ? wait_for(child) : 128 + SIGKILL;
   } else {
@@ -254,8 +254,8 @@ std::optional<Holder> LiveHost::holder_in_sight(const std::string& node) {
 
 std::optional<Holder> LiveHost::holder_of(const std::string& node) {
   if (auto holder = holder_in_sight(node)) return holder;
-  // A group can be opened once. Not being able to is the one sure sign, but who only looks must not
-  // try: a job that starts just then would be refused.
+  // A group can be opened only once. A failing open is the one sure sign of a user, but a read-only
+  // command must not try: a job that starts at that moment would be refused.
   if (purpose_ == Purpose::kLook) return std::nullopt;
   const Descriptor open(::open(at(node).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (open.get() >= 0 || errno != EBUSY) return std::nullopt;

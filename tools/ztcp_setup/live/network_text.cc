@@ -51,7 +51,7 @@ std::string via_text(int family, const Attributes& attributes) {
     return " via " + address_text(family, *gateway);
   const auto via = attributes.find(RTA_VIA);
   if (!via) return {};
-  // Another family's gateway: the family, then its address.
+  // A gateway of another family: the family, then its address.
   const auto other = config::netlink::read_as<std::uint16_t>(*via);
   return fmt::format(" via {}{}", other == AF_INET6 ? "inet6 " : "",
                      address_text(other, via->subspan(std::min(sizeof(other), via->size()))));
@@ -140,7 +140,7 @@ std::string route_command(const Message& message) {
   command += destination ? fmt::format("{}/{}", address_text(header.rtm_family, *destination),
                                        header.rtm_dst_len)
                          : std::string("default");
-  // Its parts stand beside a nexthop object's number, unless a sysctl says otherwise.
+  // Other attributes repeat the nexthop object's, unless a sysctl hides them.
   const bool by_object = attributes.has(RTA_NH_ID);
   if (by_object) {
     command += fmt::format(" nhid {}", attributes.number(RTA_NH_ID));

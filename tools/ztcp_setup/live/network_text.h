@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Messages of the kernel as commands that a person would type: they say what could not be put back
-// and how, and tell whether something is there already.
+// Formats the kernel's messages as commands that an operator can type: for items that could not be
+// restored, and to compare items.
 #pragma once
 
 #include <string>

@@ -35,7 +35,7 @@ Result<Descriptor> SafePath::walk(const std::string& path, int links_left) const
     begin = slash + 1;
     if (name.empty() || name == ".") continue;
     if (name == "..") {
-      // Judged from the top again. What was walked so far has no links in it.
+      // Checked again from the top. The part walked so far contains no links.
       if (links_left == 0) return fail(Errc::kRefused, "open", ELOOP);
       const std::string up =
           walked.substr(0, walked.rfind('/') == std::string::npos ? 0 : walked.rfind('/'));
@@ -65,7 +65,8 @@ Result<Descriptor> SafePath::walk(const std::string& path, int links_left) const
 }
 
 Result<FolderEntry> SafePath::find(const std::string& path) const {
-  if (path.empty()) return fail(Errc::kSystem, "open", ENOENT);  // Not the root folder.
+  if (path.empty())
+    return fail(Errc::kSystem, "open", ENOENT);  // An empty path is not the root folder.
   const auto slash = path.rfind('/');
   FolderEntry place;
   place.folder = ZTCP_TRY(walk(path.substr(0, slash == std::string::npos ? 0 : slash), kMaxLinks));

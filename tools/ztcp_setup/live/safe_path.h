@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Walks a path folder by folder, by descriptors, and ends at the first thing that someone other
-// than root could have put there: so neither links nor races in folders of other users can lead it
-// astray. The last part of a path is never followed.
+// Walks a path folder by folder, by descriptors, and stops at the first entry that users other than
+// root can have placed: neither links nor races in folders of other users can redirect it. The last
+// part of a path is never followed.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,16 @@ namespace ztcp::setup {
 
 struct FolderEntry {
   Descriptor folder;  // For the *at() calls.
-  std::string name;   // In it; "." for "/".
+  std::string name;   // Name in the folder; "." for "/".
 };
 
 class SafePath {
  public:
-  // Folders and links below `root` must be root's, or this user's: tests are not always root.
+  // Folders and links below `root` must belong to root or this user: tests do not always run as
+  // root.
   explicit SafePath(std::string root);
 
-  // Errc::kRefused: somebody else could have had a hand in it.
+  // Errc::kRefused: users other than root could have changed a part of the path.
   Result<FolderEntry> find(const std::string& path) const;
 
  private:

@@ -24,9 +24,9 @@
 namespace ztcp::setup {
 namespace {
 
-// ztcp_switch has a port of DPDK's for each rank.
+// ztcp_switch has a DPDK port for each rank.
 constexpr unsigned kMaxRanks = ZTCP_DPDK_MAX_PORTS;
-// 10.99.0.1, .2, ...: private addresses, seen by nobody outside the shared memory.
+// 10.99.0.1, .2, ...: private addresses, visible only inside the shared memory.
 constexpr Ipv4Address kFirstAddress{0x0a630001};
 constexpr std::uint8_t kPrefixLength = 24;
 
@@ -45,8 +45,8 @@ tl::unexpected<config::Problem> refuse(std::string where, std::string what, std:
   return tl::unexpected(config::Problem{std::move(where), std::move(what), std::move(mend)});
 }
 
-// Whoever may change the folder may make what we write there, root's as well, land elsewhere, and
-// may tell the jobs that read the config what to open.
+// A user that can change the folder can redirect our writes, perhaps root's, and
+// controls the files that jobs open by the config.
 std::optional<config::Problem> why_not_our_folder(const std::string& folder) {
   const std::string mend = "choose a folder of its own with --dir, such as --dir ztcp-local";
   struct stat facts {};
@@ -57,12 +57,12 @@ std::optional<config::Problem> why_not_our_folder(const std::string& folder) {
         folder, fmt::format("belongs to user {}, this is user {}", facts.st_uid, ::geteuid()),
         mend};
   if ((facts.st_mode & S_IWOTH) != 0)
-    return config::Problem{folder, "may be written to by every user of this machine", mend};
+    return config::Problem{folder, "is writable by every user of this machine", mend};
   return std::nullopt;
 }
 
-// A link of another user on the way leads root's write to where that user wants it; the kernel
-// refuses such links in /tmp only where fs.protected_symlinks = 1.
+// Another user's link on the way would redirect root's writes; the kernel refuses such links in
+// /tmp only where fs.protected_symlinks = 1.
 std::optional<config::Problem> find_foreign_link(const std::filesystem::path& path,
                                                  int links_left = 40) {
   std::filesystem::path walked;
@@ -74,14 +74,14 @@ std::optional<config::Problem> find_foreign_link(const std::filesystem::path& pa
     if (facts.st_uid != ::geteuid() && facts.st_uid != 0)
       return config::Problem{
           walked.string(),
-          fmt::format("is a symbolic link of user {}, and this is user {}: it was not followed",
+          fmt::format("is a symbolic link that belongs to user {}, this is user {}: not followed",
                       facts.st_uid, ::geteuid()),
           mend};
     if (links_left == 0) return config::Problem{walked.string(), std::strerror(ELOOP), mend};
     std::error_code error;
     std::filesystem::path target = std::filesystem::read_symlink(walked, error);
     if (error) return config::Problem{walked.string(), error.message(), mend};
-    // What the link leads to, and then the rest of the path.
+    // Continue at the link's target, and then with the rest of the path.
     target = walked.parent_path() / target;
     for (++part; part != path.end(); ++part) target /= *part;
     return find_foreign_link(target, links_left - 1);
@@ -102,13 +102,13 @@ config::Nic make_nic(const LocalRequest& request, unsigned rank) {
   nic.name = fmt::format("ztcp{}", rank);
   nic.driver = config::NicDriver::kMemif;
   nic.address = Ipv4Prefix{{kFirstAddress.value + rank}, kPrefixLength};
-  // 02: locally administered.
+  // 0x02: locally administered.
   nic.mac = {{0x02, 0x5a, 0x00, 0x00, 0x00, static_cast<std::uint8_t>(rank + 1)}};
   nic.mtu_bytes = static_cast<std::uint16_t>(request.mtu_bytes);
   const bool mesh = request.topology == LocalTopology::kMesh;
   nic.memif_role = !mesh               ? config::MemifRole::kClient
                    : request.ranks > 1 ? config::MemifRole::kMesh
-                                       : config::MemifRole::kServer;  // Of nobody.
+                                       : config::MemifRole::kServer;  // Without a peer.
   // Relative, so that the folder can be moved or mounted elsewhere.
   nic.memif_socket = mesh ? "mesh" : fmt::format("port{}.sock", rank);
   nic.queues = choose_queues(request);
@@ -120,8 +120,8 @@ config::Nic make_nic(const LocalRequest& request, unsigned rank) {
 tl::expected<config::Fabric, config::Problem> plan_local(const LocalRequest& request) {
   if (request.ranks < 1 || request.ranks > kMaxRanks)
     return refuse("--local",
-                  fmt::format("{} ranks, wanted 1..{}: DPDK has no more ports in one process, and "
-                              "ztcp_switch needs one for each rank",
+                  fmt::format("{} ranks, wanted 1..{}: ztcp_switch needs a port for each rank, and "
+                              "DPDK has no more in one process",
                               request.ranks, kMaxRanks),
                   fmt::format("ztcp_setup --local {}", kMaxRanks));
   if (request.topology == LocalTopology::kMesh && request.ranks > LocalRequest::kMaxMeshRanks)
@@ -143,7 +143,8 @@ tl::expected<config::Fabric, config::Problem> plan_local(const LocalRequest& req
   std::error_code error;
   const auto folder = std::filesystem::absolute(request.folder, error).lexically_normal();
   if (request.folder.empty() || error)
-    return refuse("--dir", fmt::format("\"{}\" is no folder", request.folder), "--dir ztcp-local");
+    return refuse("--dir", fmt::format("\"{}\" is not a folder", request.folder),
+                  "--dir ztcp-local");
 
   config::Fabric fabric;
   fabric.name = "local";
@@ -159,7 +160,7 @@ tl::expected<config::Fabric, config::Problem> plan_local(const LocalRequest& req
         fmt::format("\"{}\" has {} in its path, which DPDK can't take for a socket",
                     folder.string(),
                     folder.string()[at] == ' ' ? "a blank" : "one of , = [ ] \" or a line end"),
-        "choose a plainer folder, such as --dir /tmp/ztcp-local");
+        "choose a folder without them, such as --dir /tmp/ztcp-local");
   const std::size_t length = longest_socket(fabric, folder);
   if (length >= sizeof(sockaddr_un{}.sun_path))
     return refuse("--dir",
@@ -180,19 +181,19 @@ tl::expected<void, config::Problem> write_local(const config::Fabric& fabric) {
       std::all_of(existing.fabric->nics.begin(), existing.fabric->nics.end(),
                   [](const config::Nic& nic) { return nic.driver == config::NicDriver::kMemif; });
   if (!absent && !local)
-    return refuse(fabric.path, "exists and is not a local fabric; it was left alone",
+    return refuse(fabric.path, "exists and is not a local fabric; not changed",
                   "choose another folder with --dir, or remove the file");
 
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (auto problem = error ? std::nullopt : why_not_our_folder(folder.string()))
     return tl::unexpected(std::move(*problem));
-  // Again: a user who may write to a parent could have placed a link meanwhile. In a folder that is
-  // ours now nobody can any more.
+  // Checked again: a user with access to a parent may have placed a link meanwhile. In a folder
+  // that belongs to us now no other user can.
   if (auto problem = find_foreign_link(folder)) return tl::unexpected(std::move(*problem));
   if (!error) std::filesystem::create_directory(folder / fabric.run_dir, error);
   if (error)
-    return refuse(folder.string(), fmt::format("can't be made: {}", error.message()),
+    return refuse(folder.string(), fmt::format("can't be created: {}", error.message()),
                   "choose a folder you may write to with --dir");
 
   const std::string text = config::to_toml(fabric);
@@ -201,7 +202,7 @@ tl::expected<void, config::Problem> write_local(const config::Fabric& fabric) {
         fabric.path,
         fmt::format("{} failed: {}", status.error().where, std::strerror(status.error().sys_errno)),
         "choose a folder you may write to with --dir");
-  // What the plugin will do with it, now.
+  // Read it back as the plugin will.
   const config::LoadResult read_back = config::load(machine, fabric.path);
   if (!read_back.fabric) return tl::unexpected(read_back.problems.front());
   return {};

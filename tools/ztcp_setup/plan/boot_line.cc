@@ -17,9 +17,9 @@
 namespace ztcp::setup {
 namespace {
 
-constexpr std::uint32_t kDefaultPageKib = 2048;  // x86-64's, unless default_hugepagesz says more.
+constexpr std::uint32_t kDefaultPageKib = 2048;  // x86-64's, unless default_hugepagesz differs.
 
-// "1G", "2M", "2048K"
+// Parses "1G", "2M", "2048K".
 std::uint32_t kib_of(std::string_view text) {
   const auto number = static_cast<std::uint32_t>(config::leading_number(text));
   const char unit = text.empty() ? ' ' : text.back();
@@ -28,7 +28,7 @@ std::uint32_t kib_of(std::string_view text) {
   return unit == 'K' || unit == 'k' ? number : number >> 10U;
 }
 
-// "50", "0:25,1:25"
+// Parses "50", "0:25,1:25".
 std::uint64_t sum_of(std::string_view text) {
   std::uint64_t sum = 0;
   for (const std::string_view part : config::split(text, ','))
@@ -40,7 +40,7 @@ bool takes_node_counts(const std::string& release) {
   return kernel_version(release) >= KernelVersion{5, 16};
 }
 
-// The arguments inside our own drop-in: those of an earlier run.
+// The arguments in our own drop-in, from an earlier run.
 std::vector<std::string> arguments_of_drop_in(Host& host) {
   const std::string text = config::text_of(host, kGrubDropIn);
   auto at = text.rfind("=\"$GRUB_CMDLINE_LINUX");
@@ -49,8 +49,8 @@ std::vector<std::string> arguments_of_drop_in(Host& host) {
   return config::own_words(text.substr(at, text.find('"', at) - at));
 }
 
-// GRUB puts GRUB_CMDLINE_LINUX_DEFAULT last: with a size of ours before it, the operator's
-// "hugepages=512" there would be of that size, and dropped as a second count.
+// GRUB appends GRUB_CMDLINE_LINUX_DEFAULT: after a size of ours the operator's "hugepages=512"
+// there would count pages of that size, and be dropped as a second count.
 std::string drop_in_text(const std::vector<std::string>& arguments) {
   return fmt::format(
       "# Written by ztcp_setup, removed by ztcp_setup --undo.\n"
@@ -58,7 +58,7 @@ std::string drop_in_text(const std::vector<std::string>& arguments) {
       fmt::join(arguments, " "));
 }
 
-// The file that we write the arguments to; null: a program knows where they are.
+// The file to write the arguments to; null: a program knows where.
 const char* file_of(BootLoader loader) {
   if (loader == BootLoader::kGrub) return kGrubDropIn;
   return loader == BootLoader::kProxmox || loader == BootLoader::kKernelInstall ? kKernelCommandLine
@@ -78,7 +78,7 @@ void note(BootPlan& plan, std::string what, std::string mend,
       {"boot", severity, {"kernel command line", std::move(what), std::move(mend)}});
 }
 
-// What stands where we wrote it since before this boot, and the kernel was not given: then another
+// Reports arguments that were in the file before this boot, but not given to the kernel: another
 // reboot would not help.
 void judge_effect(Host& host, BootLoader loader, const std::vector<std::string>& wanted,
                   const std::vector<std::string>& others, BootPlan& plan) {
@@ -92,10 +92,10 @@ void judge_effect(Host& host, BootLoader loader, const std::vector<std::string>&
   if (lacking.empty()) return;
   const bool asked_for = lacking_words(others, lacking).size() < others.size();
   note(plan,
-       fmt::format("{} stands in {} since before this boot, and the kernel that runs was not given "
-                   "it: this machine boots by another boot loader, or another of its entries",
+       fmt::format("{} was in {} before this boot, but the running kernel was not given it: this "
+                   "machine boots by another boot loader, or another of its entries",
                    fmt::join(lacking, " "), file),
-       fmt::format("bootctl status, or efibootmgr, tells by which; add it to the kernel command "
+       fmt::format("bootctl status, or efibootmgr, shows which one; add it to the kernel command "
                    "line there, and reboot: {}",
                    fmt::join(lacking, " ")),
        asked_for ? config::Severity::kFault : config::Severity::kWarning);
@@ -126,7 +126,7 @@ std::uint64_t pages_on(const std::vector<std::string>& arguments, std::uint32_t 
   std::uint64_t pages = 0;
   for (const std::string& argument : arguments) {
     if (argument.starts_with("hugepagesz=")) current_kib = kib_of(argument.substr(11));
-    // The first count of a size holds.
+    // The kernel uses the first count of a size.
     if (argument.starts_with("hugepages=") && current_kib == page_kib && pages == 0)
       pages = sum_of(argument.substr(10));
   }
@@ -142,15 +142,15 @@ BootPlan plan_boot(Host& host, const std::vector<NodePages>& pages, std::uint32_
                    const std::vector<std::string>& others) {
   BootPlan plan;
   const BootLoader loader = boot_loader(host);
-  // What stands there without us.
+  // The line without our arguments.
   std::vector<std::string> line = line_of_next_boot(host, loader);
   if (loader == BootLoader::kGrub)
     for (const std::string& ours : arguments_of_drop_in(host))
       if (const auto it = std::find(line.rbegin(), line.rend(), ours); it != line.rend())
         line.erase(std::next(it).base());
 
-  // A drop-in of ours can be told from the rest; what stands among other words can't, so that such
-  // an argument is wanted all the same: it may be the one that an earlier run applied.
+  // A drop-in of ours is separate from the rest. In a shared line our words can't be told from
+  // others, so an argument already there is wanted all the same: an earlier run may have added it.
   const bool is_mixed = loader != BootLoader::kGrub && loader != BootLoader::kUnknown &&
                         loader != BootLoader::kSystemdBoot;
   std::vector<std::string> wanted;
@@ -163,12 +163,12 @@ BootPlan plan_boot(Host& host, const std::vector<NodePages>& pages, std::uint32_
   if (there == 0 || (is_mixed && lacking_words(page_words, line).empty()))
     wanted.insert(wanted.end(), page_words.begin(), page_words.end());
   else if (there < needed)
-    // The kernel takes the first count of a size and ignores another.
+    // The kernel uses the first count of a size and ignores others.
     note(plan,
          fmt::format("reserves {} pages of {} KiB at boot, wanted {}; a second count would be "
                      "ignored",
                      there, page_kib, needed),
-         fmt::format("write {} where the count stands now: grep -r hugepages= /etc/default "
+         fmt::format("write {} where the count is set now: grep -r hugepages= /etc/default "
                      "/etc/kernel",
                      fmt::join(page_words, " ")));
   if (wanted.empty()) return plan;
@@ -181,9 +181,10 @@ BootPlan plan_boot(Host& host, const std::vector<NodePages>& pages, std::uint32_
     plan.resources.push_back({why, resource::BootArguments{wanted}});
   } else if (programs.empty()) {
     note(plan,
-         fmt::format("lacks {}, and {}, so that it lacks them after the next boot as well", text,
+         fmt::format("lacks {}, and {}, so it will also lack them after the next boot", text,
                      by_hand(loader)),
-         fmt::format("add to the kernel command line by hand, in the boot loader's way: {}", text));
+         fmt::format("add to the kernel command line by hand, as the boot loader requires: {}",
+                     text));
   } else {
     if (loader == BootLoader::kGrub)
       plan.resources.push_back({why, resource::File{kGrubDropIn, drop_in_text(wanted), 0644, ""}});
@@ -191,8 +192,8 @@ BootPlan plan_boot(Host& host, const std::vector<NodePages>& pages, std::uint32_
       plan.resources.push_back({why, resource::CommandLineFile{kKernelCommandLine, wanted}});
     for (const std::vector<std::string>& program : programs)
       plan.resources.push_back({program.front() == "sync"
-                                    ? "the boot loader's menu, where the boot loader reads it"
-                                    : "the boot loader's menu, written anew",
+                                    ? "the boot loader's menu, copied to where it is read"
+                                    : "the boot loader's menu, regenerated",
                                 resource::Notice{program}});
   }
   return plan;

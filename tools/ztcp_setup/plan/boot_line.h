@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The kernel command line of the next boot: which arguments it lacks, and how this distribution
-// takes them (boot_loader.h). Debian and Ubuntu read a drop-in; where there is grubby (RHEL, Rocky,
-// Fedora), it writes the entries of the boot loader; those of systemd-boot are made of
-// /etc/kernel/cmdline; elsewhere the operator is told what to add.
+// The kernel command line of the next boot: the arguments it lacks, and this distribution's way to
+// add them (boot_loader.h). Debian and Ubuntu read a drop-in; grubby (RHEL, Rocky, Fedora) writes
+// the boot loader's entries; systemd-boot's entries are made from /etc/kernel/cmdline; elsewhere
+// the operator is told the arguments to add.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace ztcp::setup {
 
 inline constexpr const char* kGrubDropIn = "/etc/default/grub.d/ztcp.cfg";
 
-// Pages of one NUMA node; node -1 is a machine whose kernel knows no nodes.
+// Pages of one NUMA node; node -1: the kernel has no NUMA nodes.
 struct NodePages {
   std::int32_t node = -1;
   std::uint64_t want = 0;
@@ -31,16 +31,16 @@ struct BootPlan {
   std::vector<config::Check> notes;
 };
 
-// "hugepagesz=1G", "hugepages=0:25,1:25"; kernels before 5.16 take only the sum.
+// "hugepagesz=1G", "hugepages=0:25,1:25"; for kernels before 5.16 only the sum.
 std::vector<std::string> page_arguments(const std::vector<NodePages>& pages, std::uint32_t page_kib,
                                         const std::string& kernel_release);
-// Pages of this size that a command line asks for.
+// Number of pages of this size that a command line reserves.
 std::uint64_t pages_on(const std::vector<std::string>& arguments, std::uint32_t page_kib);
 
-// Whether the kernel that runs was given this argument.
+// Whether the running kernel was given this argument.
 bool boots_with(Host& host, const std::string& argument);
 
-// `others`: arguments beside those of pages.
+// `others`: arguments other than those of pages.
 BootPlan plan_boot(Host& host, const std::vector<NodePages>& pages, std::uint32_t page_kib,
                    const std::vector<std::string>& others);
 

@@ -10,7 +10,7 @@
 namespace ztcp::setup {
 namespace {
 
-// The Boot Loader Interface's variable, in UTF-16 behind four bytes of attributes.
+// A variable of the Boot Loader Interface, in UTF-16 behind four bytes of attributes.
 constexpr const char* kLoaderInfo =
     "/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f";
 constexpr const char* kProxmoxPartitions = "/etc/kernel/proxmox-boot-uuids";
@@ -23,10 +23,10 @@ bool is_systemd_boot(Host& host) {
 
 bool is_debian(Host& host) {
   const std::string text = config::text_of(host, "/etc/os-release");
-  return text.find("debian") != std::string::npos;  // Ubuntu says ID_LIKE=debian.
+  return text.find("debian") != std::string::npos;  // Ubuntu has ID_LIKE=debian.
 }
 
-// Of a menu or an entry: the words behind `key` of the first line that has it.
+// In a menu or an entry: the words after `key` in the first line that begins with it.
 std::vector<std::string> words_behind(const std::string& text, std::string_view key) {
   for (const std::string_view line : config::lines_of(text))
     if (auto words = config::own_words(line); words.size() > 1 && words[0] == key) return words;
@@ -38,7 +38,7 @@ std::vector<std::string> line_of_entries(Host& host) {
   for (const std::string& name : host.list(folder)) {
     if (!name.ends_with(".conf")) continue;
     auto words = words_behind(config::text_of(host, folder + "/" + name), "options");
-    // "$kernelopts": GRUB's environment has them.
+    // "$kernelopts" is stored in GRUB's environment.
     const bool is_known = std::none_of(words.begin(), words.end(),
                                        [](const auto& word) { return word.starts_with('$'); });
     if (!words.empty() && is_known) return words;
@@ -71,7 +71,8 @@ BootLoader boot_loader(Host& host) {
 
 std::vector<std::string> line_of_next_boot(Host& host, BootLoader loader) {
   std::vector<std::string> words;
-  // The kernel that runs now may have been started before an undo, or by hand.
+  // Not the running kernel's: it may have been started before an undo, or with other arguments by
+  // hand.
   if (loader == BootLoader::kProxmox || loader == BootLoader::kKernelInstall)
     words = config::own_words(config::text_of(host, kKernelCommandLine));
   else if (loader == BootLoader::kGrubby)
@@ -85,10 +86,10 @@ std::vector<std::vector<std::string>> loader_programs(Host& host, BootLoader loa
   switch (loader) {
     case BootLoader::kGrub: {
       std::vector<std::vector<std::string>> programs{{"update-grub"}};
-      // GRUB on partitions that Proxmox keeps in step reads its menu there.
+      // GRUB on partitions that Proxmox synchronises reads its menu there.
       if (host.has_program("proxmox-boot-tool") && config::exists(host, kProxmoxPartitions))
         programs.push_back({"proxmox-boot-tool", "refresh"});
-      // GRUB knows nothing of the file system's journal.
+      // GRUB does not replay the file system's journal.
       programs.push_back({"sync", "--file-system", "/boot"});
       return programs;
     }

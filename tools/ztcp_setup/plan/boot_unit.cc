@@ -14,7 +14,7 @@ constexpr const char* kTemplate =
 #include "tools/ztcp_setup/boot_unit.inc"
     ;
 
-// A word of a unit's command: "%" begins a specifier there, and "$" a variable.
+// Escapes a word of a unit's command: "%" begins a specifier there, and "$" a variable.
 std::string unit_word(const std::string& word) {
   std::string escaped;
   for (const char c : word) {
@@ -36,7 +36,7 @@ std::string unit_text(const std::string& program) {
 std::string unit_text_here(Host& host) {
   if (host.facts("/run/systemd/system").kind != FileKind::kFolder) return {};
   const std::string program = host.link_target("/proc/self/exe").value_or("");
-  // A line end in a unit would begin another setting.
+  // A line end in the path would begin another setting of the unit.
   const bool has_controls = std::any_of(program.begin(), program.end(),
                                         [](unsigned char c) { return std::iscntrl(c) != 0; });
   if (program.empty() || has_controls || why_not_trusted(host, program)) return {};

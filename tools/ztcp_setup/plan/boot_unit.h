@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The unit of packaging/systemd for a ztcp_setup that no package installed.
+// The systemd unit for a ztcp_setup that was not installed from a package.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace ztcp::setup {
 
-// The unit's text with `program`'s path in it.
+// The unit's text with the path `program` in it.
 std::string unit_text(const std::string& program);
-// For the program that runs here. Empty where systemd does not run, and where others than root
-// could change the program: root would start it at each boot.
+// The text for the running program. Empty where systemd does not run, and where users other than
+// root can change the program: root would start it at each boot.
 std::string unit_text_here(Host& host);
 
 }  // namespace ztcp::setup

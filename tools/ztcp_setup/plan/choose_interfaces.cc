@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A fabric of kernel sockets: which interfaces of NICs on PCI it is over. Nothing is taken from the
-// kernel, so that what keeps a NIC from ztcp's own TCP, its driver or a bond above it, does not
-// matter here.
+// Chooses the interfaces of PCI NICs for a fabric of kernel sockets. Nothing is taken from the
+// kernel, so obstacles to ztcp's own TCP, such as the driver or a bond, do not matter here.
 #include <algorithm>
 #include <optional>
 #include <tuple>
@@ -34,7 +33,7 @@ class InterfaceChooser {
   }
 
  private:
-  // Which interface has the NIC's address: itself, a VLAN on it, or the bond or bridge that it
+  // Finds the interface with the NIC's address: itself, a VLAN on it, or the bond or bridge that it
   // belongs to, and VLANs on that.
   std::vector<std::string> interfaces_above(const std::string& first) const {
     constexpr std::size_t kDeepest = 4;
@@ -63,7 +62,7 @@ class InterfaceChooser {
     });
   }
 
-  // The config's own, else one that others can reach, IPv4 first, as NCCL does.
+  // Prefers the config's own address, then one that others can reach, IPv4 first, as NCCL does.
   const LocalAddress* address_of(const std::vector<std::string>& interfaces) const {
     using Rank = std::tuple<bool, bool, bool, std::size_t>;
     std::optional<std::pair<Rank, const LocalAddress*>> best;
@@ -78,7 +77,7 @@ class InterfaceChooser {
     return best ? best->second : nullptr;
   }
 
-  // As the kernel has it, in place of what ztcp's own TCP would need to know.
+  // Replaces the judgement for ztcp's own TCP by one for kernel sockets.
   void look_at(config::HostNic& nic) {
     nic.unfit.clear();
     nic.address.reset();
@@ -87,8 +86,9 @@ class InterfaceChooser {
     nic.left_out.clear();
     nic.vlan_id = 0;
     if (nic.interface.empty()) {
-      nic.unfit = nic.driver.empty() ? std::string("has no driver, and no interface")
-                                     : fmt::format("has no interface: {} has it", nic.driver);
+      nic.unfit = nic.driver.empty()
+                      ? std::string("has no driver, and no interface")
+                      : fmt::format("has no interface: its driver is {}", nic.driver);
       return;
     }
     if (plan_.network.find(nic.interface) == nullptr) {
@@ -126,11 +126,11 @@ class InterfaceChooser {
     return {};
   }
 
-  // NICs that ztcp has, and interfaces that a NIC on PCI does not explain.
+  // Judges NICs that ztcp has taken, and interfaces that belong to no NIC on PCI.
   void judge_existing() {
     if (!input_.existing) return;
     for (const config::Nic& nic : input_.existing->nics) {
-      if (nic.driver == config::NicDriver::kVerbs) continue;  // Another transport's, till now.
+      if (nic.driver == config::NicDriver::kVerbs) continue;  // A change of transport.
       const auto& nics = plan_.topology.nics;
       const bool on_pci = std::any_of(nics.begin(), nics.end(), [&](const config::HostNic& one) {
         return nic.driver == config::NicDriver::kPci ? one.pci == nic.pci && one.interface.empty()
@@ -140,7 +140,7 @@ class InterfaceChooser {
         if (on_pci)
           plan_.note(
               Severity::kFault, "nics", nic.name,
-              fmt::format("{} is ztcp's, so that the kernel has no interface of it", nic.pci),
+              fmt::format("{} is taken by ztcp, so the kernel has no interface for it", nic.pci),
               "sudo ztcp_setup --undo, then sudo ztcp_setup --transport sockets");
         continue;
       }
@@ -150,20 +150,20 @@ class InterfaceChooser {
                       [&](const LocalAddress& one) { return one.interface == nic.interface; });
       if (is_there)
         plan_.note(Severity::kFault, "config", input_.request.config_path,
-                   fmt::format("{} is over {}, which is of no NIC on PCI: it was written by hand, "
-                               "and is left alone",
+                   fmt::format("{} is over {}, which belongs to no NIC on PCI: it was written by "
+                               "hand, and is not changed",
                                nic.name, nic.interface),
-                   "ztcp_setup --config FILE writes elsewhere, or remove the file");
+                   "ztcp_setup --config FILE writes another file, or remove this one");
       else
         plan_.note(Severity::kWarning, "nics", nic.name,
                    fmt::format("the config has it on {}, which has no address now, or is gone",
                                nic.interface),
-                   "ip -brief address shows what there is; ztcp_setup again when it is back");
+                   "ip -brief address lists addresses; run ztcp_setup again when it is back");
     }
   }
 
   config::Problem nothing_to_use() const {
-    return {"this machine", "no interface of a NIC on PCI is of use to kernel sockets",
+    return {"this machine", "no interface of a NIC on PCI is usable for kernel sockets",
             "sudo ip address add ADDRESS/LENGTH dev IFNAME; or no config at all: "
             "ZTCP_TRANSPORT=sockets takes the interfaces that NCCL's own sockets would take"};
   }
@@ -173,7 +173,8 @@ class InterfaceChooser {
   const std::vector<LocalAddress> addresses_;
 };
 
-// RDMA devices where there are any, and "ztcp_setup --transport ustack" with what it takes first.
+// The faster transport: RDMA devices if there are any, and "ztcp_setup --transport ustack" with its
+// preconditions.
 std::string faster_way(const PlanInput& input, const config::Topology& topology) {
   const bool has_rdma =
       std::any_of(topology.rdma.begin(), topology.rdma.end(), [](const config::HostNic& nic) {

@@ -13,15 +13,14 @@ namespace {
 using config::Severity;
 
 // A NIC that vfio-pci has already, and that no config of ours names, belongs to a virtual machine
-// or to another program. A NIC without a driver has no interface, and so no address that could be
-// kept.
+// or to another program. A NIC without a driver has no interface, and so no address to keep.
 void leave_strangers_alone(const PlanInput& input, Plan& plan) {
   for (config::HostNic& nic : plan.topology.nics) {
     if (!nic.unfit.empty() || input.existing_nic(nic.pci) != nullptr) continue;
     if (nic.driver == "vfio-pci")
-      nic.unfit = "has vfio-pci already, and not for ztcp";
+      nic.unfit = "is bound to vfio-pci already, and not for ztcp";
     else if (nic.interface.empty())
-      nic.unfit = "has no interface, so that its address is unknown";
+      nic.unfit = "has no interface, so its address is unknown";
   }
 }
 
@@ -36,12 +35,12 @@ void take_again(const config::Nic& nic, Plan& plan) {
                                   [&](const config::HostNic& one) { return one.pci == nic.pci; });
   if (found == nics.end())
     return plan.note(Severity::kWarning, "nics", nic.name,
-                     fmt::format("the config has it at {}, where there is no NIC now", nic.pci),
-                     "attach it again, or ztcp_setup to plan afresh");
+                     fmt::format("there is no NIC at {} now, where the config has it", nic.pci),
+                     "attach it again, or ztcp_setup to plan anew");
   if (!found->unfit.empty())
     return plan.note(Severity::kFault, "nics", nic.name,
                      fmt::format("{} {}", name_of(*found), found->unfit),
-                     "ztcp_setup to plan afresh");
+                     "ztcp_setup to plan anew");
   const auto& gpus = plan.topology.gpus;
   const auto gpu = std::find_if(gpus.begin(), gpus.end(),
                                 [&](const config::Gpu& one) { return one.pci == nic.gpu_pci; });
@@ -51,7 +50,7 @@ void take_again(const config::Nic& nic, Plan& plan) {
   plan.pairs.push_back(pair);
 }
 
-// GPUs without a NIC get the NICs that came; on a machine without GPUs all that came are taken.
+// GPUs without a NIC get new NICs; on a machine without GPUs all new NICs are taken.
 void take_new(const PlanInput& input, Plan& plan) {
   std::set<std::size_t> served;
   std::set<std::size_t> taken;
@@ -60,14 +59,14 @@ void take_new(const PlanInput& input, Plan& plan) {
     if (pair.gpu) served.insert(*pair.gpu);
   }
   config::Topology rest = plan.topology;
-  for (const std::size_t nic : taken) rest.nics[nic].unfit = "is ztcp's already";
+  for (const std::size_t nic : taken) rest.nics[nic].unfit = "is taken by ztcp already";
   const auto fit = static_cast<std::size_t>(
       std::count_if(rest.nics.begin(), rest.nics.end(),
                     [](const config::HostNic& nic) { return nic.unfit.empty(); }));
   std::vector<std::size_t> waiting;
   for (std::size_t gpu = 0; gpu < rest.gpus.size() && waiting.size() < fit; ++gpu)
     if (!served.contains(gpu)) waiting.push_back(gpu);
-  if (fit == 0 || (waiting.empty() && !served.empty())) return;  // Nothing came.
+  if (fit == 0 || (waiting.empty() && !served.empty())) return;  // No new NIC.
   if (waiting.empty()) return take(config::take_nics(rest, input.request.nics.value_or(0)), plan);
   std::vector<config::Gpu> gpus;
   std::vector<std::vector<config::Distance>> distances;
@@ -84,24 +83,24 @@ void take_new(const PlanInput& input, Plan& plan) {
 }
 
 constexpr const char* kNothingTaken =
-    "; or ztcp_setup --transport sockets: over the kernel's TCP, nothing is taken";
+    "; or ztcp_setup --transport sockets: the kernel's TCP, no NIC is taken";
 
-// Options that would mean nothing where none is taken: who gave one expected something of it.
+// Options without effect where no NIC is taken; the user expects an effect, so they are faults.
 bool speaks_of_taken_nics(const PlanRequest& request) {
   return request.nics || request.queues || request.no_iommu || request.ask_iommu ||
          request.page_kib || request.per_gpu_mib || request.spare_mib;
 }
 
-// Nobody asked for them, and they are slower.
+// Sockets were not asked for, and they are slower.
 void tell_of_sockets(Plan& plan) {
   plan.note(Severity::kWarning, "transport", "kernel sockets",
-            fmt::format("{}; so {} over the kernel's TCP, those with a NIC as well: "
-                        "NCCL pairs the devices of two hosts by their order, and a connection has "
-                        "one transport at both ends. The other hosts of a job need the same",
+            fmt::format("{}; so {} over the kernel's TCP, those with a NIC as well: NCCL pairs "
+                        "the devices of two hosts by their order, and a connection has the same "
+                        "transport at both ends. The other hosts of a job need the same",
                         plan.sockets->why,
                         plan.topology.gpus.size() == 1
-                            ? std::string("the GPU goes")
-                            : fmt::format("all {} GPUs go", plan.topology.gpus.size())),
+                            ? std::string("the GPU communicates")
+                            : fmt::format("all {} GPUs communicate", plan.topology.gpus.size())),
             "the faster way: " + plan.sockets->faster_way);
 }
 

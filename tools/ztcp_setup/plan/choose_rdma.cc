@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A fabric of RDMA devices: which of their ports it is over. The kernel keeps them and what it has
-// over them; processes open them beside it.
+// Chooses the ports of RDMA devices for a fabric. The kernel keeps the devices and their
+// interfaces; processes open the devices in addition.
 #include <algorithm>
 #include <optional>
 #include <tuple>
@@ -66,21 +66,22 @@ class RdmaChooser {
     const RdmaPort& port = *nic.rdma;
     if (has_name_of(input_.request.selection.keep, nic)) return "was named by --keep";
     if (!config::is_name(port.device, config::kLongestDeviceName))
-      return fmt::format("has a name that no config can hold; sudo rdma dev set {} name NAME",
-                         shell_word(port.device));
+      return fmt::format(
+          "has a name that the config's syntax does not allow; sudo rdma dev set {} name NAME",
+          shell_word(port.device));
     if (port.kind == RdmaKind::kOther) return "is of a kind that has no reliable connections";
     if (!port.is_active()) return fmt::format("has port {} {}", port.port, port.state);
     if (nic.gid.empty()) return "has no GID that can be used: its interface has no address";
     if (!nic.address && is_iwarp(nic))
-      return "has no address on its interface, over which iWARP's queue pairs go";
-    if (!nic.address) return "has no address at hand over which queue pairs could be agreed upon";
+      return "has no address on its interface, which iWARP's queue pairs use";
+    if (!nic.address) return "finds no address over which queue pairs could be negotiated";
     return {};
   }
 
   static bool is_iwarp(const config::HostNic& nic) { return nic.rdma->kind == RdmaKind::kIwarp; }
 
-  // The config's own, else that of the GID, else one that others can reach: of the port's own
-  // interface, or else of the machine's best way out, but for iWARP; IPv4 first.
+  // Prefers the config's own address, then that of the GID, then one that others can reach: on the
+  // port's own interface, or (not for iWARP) on that of the default route; IPv4 first.
   const LocalAddress* address_for(const config::HostNic& nic) const {
     const std::size_t place = place_in_config(input_, nic);
     const auto gid = gid_of(input_, nic);
@@ -115,16 +116,17 @@ class RdmaChooser {
       const auto& nics = plan_.topology.nics;
       if (nic.driver == config::NicDriver::kPci) {
         if (config::link_name(input_.host, config::pci_folder(nic.pci) + "/driver") == "vfio-pci")
-          plan_.note(Severity::kFault, "nics", nic.name,
-                     fmt::format("{} is ztcp's, so that the kernel has no device of it", nic.pci),
-                     "sudo ztcp_setup --undo, then sudo ztcp_setup --transport verbs");
+          plan_.note(
+              Severity::kFault, "nics", nic.name,
+              fmt::format("{} is taken by ztcp, so the kernel has no device for it", nic.pci),
+              "sudo ztcp_setup --undo, then sudo ztcp_setup --transport verbs");
       } else if (nic.driver == config::NicDriver::kVerbs &&
                  std::none_of(nics.begin(), nics.end(),
                               [&](const config::HostNic& one) { return is_same(nic, one); })) {
         plan_.note(Severity::kWarning, "nics", nic.name,
                    fmt::format("the config has it on port {} of {}, which is gone", nic.device_port,
                                nic.device),
-                   "rdma link shows what there is; ztcp_setup again when it is back");
+                   "rdma link lists the devices; run ztcp_setup again when it is back");
       }
     }
   }
@@ -134,7 +136,7 @@ class RdmaChooser {
       return {"this machine", "no RDMA device (rdma link lists none)",
               "load the NICs' RDMA driver (modprobe mlx5_ib, ...); or ztcp_setup --transport "
               "sockets"};
-    return {"this machine", "no RDMA device is of use",
+    return {"this machine", "no RDMA device is usable",
             "sudo ip link set dev IFNAME up brings a port up, sudo ip address add ADDRESS/LENGTH "
             "dev IFNAME gives it a GID; or ztcp_setup --transport sockets"};
   }

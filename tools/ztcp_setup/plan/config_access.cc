@@ -41,16 +41,16 @@ ConfigAccess config_access(Host& host, const config::Fabric& fabric) {
             facts.ownership.group == 0 ? std::string() : host.group_name(facts.ownership.group),
             {}};
   ConfigAccess access{kForGroup, group, {}};
-  // Of a user without a group judge_request() has spoken.
+  // judge_request() reports a user without a group.
   if (!is_open || (group.empty() && !fabric.host.user.empty())) return access;
   const std::string now = fmt::format(
-      "holds a cluster_key and may be read by anybody (mode {:04o})", facts.ownership.mode);
+      "holds a cluster_key and is readable by everybody (mode {:04o})", facts.ownership.mode);
   if (group.empty() && !is_on_pci(fabric))
     access.note = note_of(
         fabric, config::Severity::kFault,
-        now + "; without a group only root could read it, and jobs of other users would fail",
-        fmt::format("sudo ztcp_setup --group GROUP, of which those who run jobs are members; "
-                    "where root alone does: sudo chmod {:04o} {}, then run this again",
+        now + "; without a group only root could read it, so jobs of other users would fail",
+        fmt::format("sudo ztcp_setup --group GROUP, with a group of all users that run jobs; if "
+                    "only root does: sudo chmod {:04o} {}, then run this again",
                     kForGroup, shell_word(fabric.path)));
   else
     access.note = note_of(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Who may read the config that set-up writes. A config without a secret is readable by everybody; a
-// cluster_key is for those who run jobs. Permissions that the administrator has narrowed stay.
+// Permissions of the config that set-up writes. Without a secret everybody can read it; with a
+// cluster_key only accounts that run jobs. Permissions that the administrator has narrowed stay.
 #pragma once
 
 #include <cstdint>

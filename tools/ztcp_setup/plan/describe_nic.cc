@@ -17,7 +17,7 @@ void judge_mac(const config::Nic& nic, const config::HostNic& found, Plan& plan)
     plan.note(Severity::kFault, "nics", nic.name,
               fmt::format("mac = {} in the config, {} has {}: another NIC took its place",
                           to_string(nic.mac), found.interface, to_string(found.mac)),
-              "ztcp_setup to plan afresh");
+              "ztcp_setup to plan anew");
 }
 
 void record_lease(const PlanInput& input, const config::HostNic& found, Plan& plan) {
@@ -36,7 +36,7 @@ void record_lease(const PlanInput& input, const config::HostNic& found, Plan& pl
       lease && lease->lifetime_s > 0 ? fmt::format(" for {} s", lease->lifetime_s) : std::string();
   plan.note(
       Severity::kWarning, "lease", found.address_interface,
-      fmt::format("{} is leased {}{}{}; nobody renews it once ztcp has the NIC",
+      fmt::format("{} is leased {}{}{}; it is not renewed once ztcp has the NIC",
                   to_string(*found.address), from, time, left),
       "reserve the address for this NIC at the server (clouds do), or configure it as static");
 }
@@ -52,24 +52,23 @@ void record(const PlanInput& input, const config::HostNic& found, config::Nic& n
   nic.vlan_id = found.vlan_id;
   if (!found.left_out.empty())
     plan.note(Severity::kWarning, "address", found.interface,
-              fmt::format("{} on {} is used; lost to this machine until --undo: {}",
+              fmt::format("{} on {} is used; unavailable to this machine until --undo: {}",
                           to_string(*found.address), found.address_interface,
                           fmt::join(found.left_out, ", ")),
               fmt::format("ztcp_setup --keep {} leaves the NIC to the kernel", found.interface));
   record_lease(input, found, plan);
 }
 
-// What the driver offers now ztcp's own will find, too. Where the NIC is ztcp's already nobody
-// tells.
+// The kernel driver's limit also holds for ztcp's own driver. It is unknown for a NIC that ztcp has
+// already.
 void choose_queues(const PlanInput& input, const config::HostNic& found, config::Nic& nic,
                    Plan& plan) {
   nic.queues = input.request.queues.value_or(nic.queues);
-  if (found.interface.empty() || nic.queues <= 1)
-    return;  // Of "auto" it takes as many as there are.
+  if (found.interface.empty() || nic.queues <= 1) return;  // "auto" takes as many as there are.
   const auto most = input.host.most_queues(found.interface);
   if (most && *most < nic.queues)
     plan.note(Severity::kFault, "queues", name_of(found),
-              fmt::format("{} queues wanted, its driver {} has {} at most", nic.queues,
+              fmt::format("{} queues wanted, but its driver {} has at most {}", nic.queues,
                           found.driver, *most),
               fmt::format("ztcp_setup --queues {}, or --queues auto", *most));
 }
@@ -91,7 +90,7 @@ config::Nic describe_nic(const PlanInput& input, Plan& plan, const config::Pair&
                          const config::Fabric& fabric) {
   const config::HostNic& found = plan.topology.nics[pair.nic];
   config::Nic nic;
-  // What a NIC says while the kernel has it; afterwards only the config remembers.
+  // A NIC shows its properties while the kernel has it; afterwards only the config has them.
   const config::Nic* known = input.existing_nic(found.pci);
   if (known != nullptr) nic = *known;
   nic.name = device_name(input, nic, fabric);
@@ -105,19 +104,19 @@ config::Nic describe_nic(const PlanInput& input, Plan& plan, const config::Pair&
   nic.numa_node = found.numa_node;
   nic.gpu_pci = pair.gpu ? plan.topology.gpus[*pair.gpu].pci : "";
   nic.gpu_uuid = pair.gpu ? plan.topology.gpus[*pair.gpu].uuid : "";
-  // A cloned disk image: the address in its config is another machine's.
+  // On a cloned disk image the config's address is another machine's.
   if (known != nullptr && !found.interface.empty() && known->mac != found.mac) {
     nic.address = {};
     nic.gateway.reset();
     nic.vlan_id = 0;
     nic.speed_mbps = 0;
   }
-  // A NIC that fell back to its kernel driver without its address is still what it was.
+  // A NIC that fell back to its kernel driver without its address keeps the config's values.
   const bool fell_back = known != nullptr && known->mac == found.mac && !found.address;
   if (!found.interface.empty() && !fell_back) record(input, found, nic, plan);
   if (nic.address == IpPrefix())
     plan.note(Severity::kFault, "address", name_of(found),
-              "has no IPv4 address, so the config can't give it one",
+              "has no IPv4 address for the config to take over",
               fmt::format("sudo ip address add ADDRESS/LENGTH dev {}, as the network assigned it, "
                           "or ztcp_setup --keep {}",
                           name_of(found), name_of(found)));

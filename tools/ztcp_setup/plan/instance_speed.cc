@@ -17,9 +17,9 @@ struct Type {
   std::uint32_t host_mbps;
 };
 
-// Amazon EC2 names the type in its firmware's tables, and its NICs know no speed. Google's do
-// (gVNIC); Azure, Alibaba and Tencent name no type there. Types with "up to" so many Gb/s are left
-// out: they burst.
+// Amazon EC2 names the type in its firmware's tables, and its NICs report no speed. Google's
+// (gVNIC) do report it; Azure, Alibaba and Tencent name no type there. Types with "up to" some Gb/s
+// are left out: they only burst to that.
 constexpr std::array kEc2Types{
     Type{"p3dn.24xlarge", 100'000, 100'000}, Type{"p4d.24xlarge", 100'000, 400'000},
     Type{"p4de.24xlarge", 100'000, 400'000}, Type{"p5.48xlarge", 100'000, 3'200'000},

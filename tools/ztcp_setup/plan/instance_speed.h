@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a cloud promises for this type of instance, where its NICs don't say their speed. Only where
-// the firmware's tables name the type, and its documented bandwidth is no burst.
+// A cloud's documented bandwidth for this instance type, for NICs that report no speed. Only where
+// the firmware's tables name the type, and the bandwidth is sustained.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@ namespace ztcp::setup {
 
 struct InstanceSpeed {
   std::string type;             // "p4d.24xlarge"
-  std::uint32_t nic_mbps = 0;   // What one network card carries at most.
-  std::uint32_t host_mbps = 0;  // What all of them carry together.
+  std::uint32_t nic_mbps = 0;   // Maximum of one network card.
+  std::uint32_t host_mbps = 0;  // Maximum of all together.
 
-  // Of each of `nics` that are used at once.
+  // Speed of each of `nics` used at the same time.
   std::uint32_t share_mbps(std::size_t nics) const;
 };
 

@@ -27,7 +27,7 @@ HostClassFacts facts_of(config::HostClass host_class) {
   return {
       'C',
       "interfaces and RDMA devices that stay with the kernel, or software NICs: no privilege, no "
-      "hugepages, and but for RDMA no kernel bypass"};
+      "hugepages, and no kernel bypass except with RDMA"};
 }
 
 IommuFacts read_iommu(config::Machine& machine) {
@@ -43,7 +43,8 @@ IommuFacts read_iommu(config::Machine& machine) {
 }
 
 std::vector<std::string> iommu_arguments(const IommuFacts& facts) {
-  // AMD's is on when the firmware has it. pt: the kernel's own drivers pay nothing for it.
+  // AMD's IOMMU is on if the firmware enables it. pt: the kernel's own drivers bypass it at no
+  // cost.
   if (facts.cpu == IommuFacts::Cpu::kIntel) return {"intel_iommu=on", "iommu=pt"};
   return {"iommu=pt"};
 }
@@ -53,7 +54,7 @@ config::Problem no_iommu_problem(const IommuFacts& facts, const std::string& nic
   problem.where = "IOMMU";
   problem.what = fmt::format("no IOMMU group for {}, wanted one for each (class A); ", nics);
   const std::string without =
-      "or, knowing that a NIC could then reach any memory of this machine: ztcp_setup --no-iommu";
+      "or, accepting that a NIC could then reach any memory of this machine: ztcp_setup --no-iommu";
   if (facts.in_firmware) {
     problem.what += "the firmware describes an IOMMU that the kernel does not use";
     problem.mend = "ztcp_setup --iommu and a reboot; " + without;
@@ -77,7 +78,7 @@ std::vector<std::string> group_holders(config::Machine& machine, const std::stri
     if (taken.contains(pci)) continue;
     const std::string folder = config::pci_folder(pci);
     const auto driver = config::link_name(machine, folder + "/driver");
-    // Bridges pass on what the group does, and what nobody drives does nothing.
+    // Bridges don't matter to a group, nor do devices without a driver.
     const bool bridge =
         config::read_line(machine, folder + "/class").value_or("").starts_with("0x0604");
     if (!driver || bridge || *driver == "vfio-pci" || *driver == "pci-stub") continue;
@@ -105,11 +106,12 @@ std::vector<config::Problem> shared_groups(const std::vector<GroupedNic>& nics) 
     }
     problems.push_back(
         {fmt::format("{}", fmt::join(names, ", ")),
-         fmt::format("share IOMMU group {}, which vfio opens for one process; each NIC is to be "
-                     "driven by another",
-                     group),
-         // One of them alone won't do: a group goes to vfio as a whole.
-         fmt::format("another slot, ACS switched on in the BIOS, or ztcp_setup {} and NICs "
+         fmt::format(
+             "share IOMMU group {}, which vfio opens for one process only; each NIC is to be "
+             "driven by another process",
+             group),
+         // Keeping only one of them is not enough: a group goes to vfio as a whole.
+         fmt::format("use another slot, switch ACS on in the BIOS, or ztcp_setup {} and NICs "
                      "elsewhere",
                      fmt::join(keep, " "))});
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Class A or B: whether an IOMMU stands between NICs and memory, what keeps it away, and which
-// devices it can't tell apart.
+// Class A or B: whether an IOMMU protects memory from NICs, why not, and which devices share a
+// group.
 #pragma once
 
 #include <set>
@@ -29,28 +29,29 @@ struct IommuFacts {
 };
 IommuFacts read_iommu(config::Machine& machine);
 
-// Why `nics` ("eth1, eth2") have no IOMMU, and the two ways on.
+// Why `nics` ("eth1, eth2") have no IOMMU, with the two possible remedies.
 config::Problem no_iommu_problem(const IommuFacts& facts, const std::string& nics);
-// What the kernel must be told at boot.
+// Kernel arguments that switch the IOMMU on.
 std::vector<std::string> iommu_arguments(const IommuFacts& facts);
 
-// Devices of an IOMMU group that hold it back: those that keep a kernel driver while `taken` go to
-// vfio. "0000:00:1f.4 (i801_smbus)".
+// Devices that block an IOMMU group: they keep a kernel driver while `taken` go to vfio.
+// "0000:00:1f.4 (i801_smbus)".
 std::vector<std::string> group_holders(config::Machine& machine, const std::string& group,
                                        const std::set<std::string>& taken);
 
-// A NIC that ztcp has or shall have.
+// A NIC that ztcp has or will take.
 struct GroupedNic {
-  std::string name;   // In messages.
-  std::string keep;   // What --keep calls it.
+  std::string name;   // For messages.
+  std::string keep;   // Its name for --keep.
   std::string gpu;    // Empty: any process may take the NIC.
   std::string group;  // "17"; empty: none.
 };
-// vfio opens an IOMMU group for one process, and a process takes the NIC of its GPU: a problem for
-// each group that has NICs of several GPUs, or several that are any process's.
+// vfio opens an IOMMU group for one process, and a process takes the NIC of its GPU: returns a
+// problem for each group with NICs of several GPUs, or with several NICs free for any process.
 std::vector<config::Problem> shared_groups(const std::vector<GroupedNic>& nics);
 
-// The same of NICs that ztcp has, for --check: init can't tell, as one process may drive them all.
+// The same for NICs that ztcp has, for --check: init cannot judge it, as one process may drive them
+// all.
 std::vector<config::Check> check_groups(const config::Fabric& fabric, config::Machine& machine);
 
 }  // namespace ztcp::setup

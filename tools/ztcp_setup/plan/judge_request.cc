@@ -17,7 +17,7 @@ void judge_names(const PlanInput& input, const char* option,
                  const std::set<std::string, std::less<>>& names, Plan& plan) {
   const auto& nics = plan.topology.nics;
   for (const std::string& name : names) {
-    // A bond or a VLAN may be what has the address.
+    // The address may be on a bond or a VLAN.
     if (input.transport() == Transport::kSockets && plan.network.find(name) != nullptr) continue;
     if (std::any_of(nics.begin(), nics.end(),
                     [&](const auto& nic) { return nic.pci == name || nic.interface == name; }))
@@ -37,7 +37,7 @@ void judge_names(const PlanInput& input, const char* option,
               fmt::format("no {} has this name or address; there are: {}",
                           is_over_rdma ? "RDMA device or NIC on PCI" : "NIC on PCI",
                           known.empty() ? "none" : known),
-              "name one of them, or leave the option out");
+              "name one of them, or omit the option");
   }
 }
 
@@ -59,29 +59,28 @@ void judge_config(const PlanInput& input, Plan& plan) {
     plan.note(Severity::kFault, "config", path, "names a folder, wanted a file",
               fmt::format("ztcp_setup --config {}ztcp.conf", shell_word(path)));
   if (input.request.mode != Mode::kFresh && !input.existing)
-    plan.note(Severity::kFault, "config", path, "no config that can be read",
-              "ztcp_setup, without --add, looks at the machine afresh");
+    plan.note(Severity::kFault, "config", path, "no readable config",
+              "ztcp_setup without --add plans anew");
   if (!input.existing || input.existing->nics.empty()) return;
   const auto& nics = input.existing->nics;
   const config::NicDriver first = nics.front().driver;
-  const char* const mend = "ztcp_setup --config FILE writes elsewhere, or remove the file";
+  const char* const mend = "ztcp_setup --config FILE writes another file, or remove this one";
   if (std::any_of(nics.begin(), nics.end(), [](const config::Nic& nic) {
         return nic.driver != config::NicDriver::kPci && nic.driver != config::NicDriver::kSocket &&
                nic.driver != config::NicDriver::kVerbs;
       }))
     plan.note(Severity::kFault, "config", path,
-              "is a fabric of software NICs, written with --local or by hand; it is left alone",
-              mend);
+              "is a fabric of software NICs, written with --local or by hand; not changed", mend);
   else if (std::any_of(nics.begin(), nics.end(),
                        [&](const config::Nic& nic) { return nic.driver != first; }))
     plan.note(Severity::kFault, "config", path,
-              "has NICs of several drivers, written by hand; it is left alone", mend);
+              "has NICs of several drivers, written by hand; not changed", mend);
   else if (input.request.mode == Mode::kAdd && input.request.transport &&
            driver_of(*input.request.transport) != first)
     plan.note(Severity::kFault, "transport", "--add",
-              fmt::format("adds to what the config has, whose NICs have driver = \"{}\"",
+              fmt::format("differs from the config: its NICs have driver = \"{}\"",
                           config::name_of(first)),
-              "leave --transport out; or leave --add out, to plan afresh");
+              "omit --transport; or omit --add, to plan anew");
 }
 
 void judge_accounts(const PlanInput& input, Plan& plan) {
@@ -96,7 +95,7 @@ void judge_accounts(const PlanInput& input, Plan& plan) {
   if (input.existing && !input.existing->messages.cluster_key.empty() && group.empty() &&
       !user.empty())
     plan.note(Severity::kFault, "account", "--user " + user,
-              "the config holds a cluster_key, and only a group can be let in to read it",
+              "the config holds a cluster_key, and only a group can be allowed to read it",
               "ztcp_setup --group GROUP, of which the user is a member");
 }
 

@@ -16,7 +16,7 @@
 namespace ztcp::setup {
 namespace {
 
-// What --take calls it.
+// Its name for --take.
 std::string word_for(const config::HostNic& nic) {
   return shell_word(nic.rdma ? nic.rdma->device : nic.address_interface);
 }
@@ -25,24 +25,24 @@ class Leaving {
  public:
   Leaving(const PlanInput& input, Plan& plan) : input_(input), plan_(plan) {}
 
-  // NCCL prefers a faster device to a nearer one, so that a slow one would be idle at best.
+  // NCCL prefers a faster device to a nearer one, so a slow one would be idle at best.
   void leave_slow_ones() {
     std::uint32_t fastest = 0;
     for (const config::HostNic& nic : nics())
       if (nic.unfit.empty()) fastest = std::max(fastest, nic.speed_mbps);
     for (config::HostNic& nic : nics())
       if (nic.unfit.empty() && nic.speed_mbps != 0 && nic.speed_mbps < fastest && !is_wanted(nic))
-        nic.unfit = fmt::format("has {} Mb/s, another {}; --take {} uses it all the same",
+        nic.unfit = fmt::format("has {} Mb/s, another has {}; --take {} uses it all the same",
                                 nic.speed_mbps, fastest, word_for(nic));
   }
 
   // An interface that the machine itself needs (default route, ssh, storage) is used for jobs only
-  // where there is no other.
+  // if there is no other.
   void leave_reserved_ones() {
     const config::Reserved reserved = config::reserved_interfaces(
         input_.host, plan_.network, input_.request.selection.ssh_connection);
     const auto reservation = [&](const config::HostNic& nic) -> const config::Reservation* {
-      // RDMA goes over the port itself, whatever its queue pairs are agreed upon over.
+      // RDMA data uses the port itself, independent of the interface for negotiation.
       const auto found = reserved.find(nic.rdma ? nic.interface : nic.address_interface);
       return found == reserved.end() || found->second.yields || is_wanted(nic) ? nullptr
                                                                                : &found->second;
@@ -59,7 +59,7 @@ class Leaving {
   void leave_all_but(unsigned count) {
     for (config::HostNic& nic : nics()) {
       if (!nic.unfit.empty()) continue;
-      if (count == 0) nic.unfit = "is beyond the number of --nics";
+      if (count == 0) nic.unfit = "is beyond the number given by --nics";
       count -= count == 0 ? 0 : 1;
     }
   }
@@ -75,7 +75,7 @@ class Leaving {
   Plan& plan_;
 };
 
-// Whether each GPU has a NIC of its own: of one that several share, the config could name but one.
+// Whether each GPU has a NIC of its own: the config can name only one GPU for a NIC.
 bool are_pairs(const Plan& plan) {
   std::set<std::size_t> taken;
   for (const config::Pair& pair : plan.pairs)
@@ -102,7 +102,7 @@ void describe_port(const Plan& plan, const config::HostNic& found, config::Nic& 
 std::size_t place_in_config(const PlanInput& input, const config::HostNic& nic) {
   if (!input.existing) return kNowhere;
   const auto& nics = input.existing->nics;
-  // What ztcp's own TCP had is described anew.
+  // NICs that ztcp's own TCP had are described anew.
   const auto found = std::find_if(nics.begin(), nics.end(), [&](const config::Nic& one) {
     return one.driver != config::NicDriver::kPci && is_same(one, nic);
   });
@@ -126,7 +126,7 @@ std::vector<config::Nic> describe_kernel_nics(const PlanInput& input, const Plan
   std::vector<const config::HostNic*> found;
   for (const config::HostNic& one : plan.topology.nics)
     if (one.unfit.empty()) found.push_back(&one);
-  // Those that are added come behind the config's own, whose order stays.
+  // Added NICs follow the config's own, in unchanged order.
   if (input.request.mode == Mode::kAdd)
     std::stable_sort(found.begin(), found.end(), [&](const auto* a, const auto* b) {
       return place_in_config(input, *a) < place_in_config(input, *b);

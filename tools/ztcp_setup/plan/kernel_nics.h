@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// NICs that stay with the kernel, as interfaces or as ports of RDMA devices: which of those that
-// could all be used are, for which GPUs, and what the config says of them.
+// NICs that stay with the kernel, as interfaces or as ports of RDMA devices: chooses among the
+// usable ones, assigns them to GPUs, and describes them for the config.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,15 @@
 namespace ztcp::setup {
 
 constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
-// Of the config's NICs, the one that is this one of the machine.
+// The index of the config's NIC that is this NIC of the machine.
 std::size_t place_in_config(const PlanInput& input, const config::HostNic& nic);
 
-// Leaves out those that --take does not name, and the config does not have: what is slower than
-// others, or what the machine lives on; then those beyond --nics. GPUs share the rest: plan.pairs.
-// Where there is none, `nothing` is the fault, and behind it stands why each is of no use.
+// Leaves out NICs that are slower than others or that the machine itself needs, unless --take or
+// the config names them; then those beyond --nics. GPUs share the rest: plan.pairs. If none is
+// left, reports the fault `nothing` with the reason for each NIC.
 void share_kernel_nics(const PlanInput& input, config::Problem nothing, Plan& plan);
 
-// Of the NICs that are fit, in order.
+// The chosen NICs, in order.
 std::vector<config::Nic> describe_kernel_nics(const PlanInput& input, const Plan& plan);
 
 }  // namespace ztcp::setup

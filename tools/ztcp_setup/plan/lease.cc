@@ -16,7 +16,7 @@ std::uint32_t seconds(std::string_view text) {
   return static_cast<std::uint32_t>(config::leading_number(text));
 }
 
-// "NAME=value" lines, of systemd-networkd and NetworkManager.
+// "NAME=value" lines of systemd-networkd and NetworkManager.
 std::string field(const std::string& text, const std::string& name) {
   for (const std::string_view line : config::lines_of(text))
     if (line.starts_with(name + "=")) return std::string(line.substr(name.size() + 1));
@@ -29,7 +29,7 @@ std::optional<Lease> from_fields(const std::string& path, const std::string& tex
   return Lease{client, path, field(text, "SERVER_ADDRESS"), seconds(field(text, "LIFETIME"))};
 }
 
-// dhclient's blocks; the last one that names interface and address is the one that holds.
+// In dhclient's file the last block that names interface and address is in effect.
 std::optional<Lease> from_dhclient(const std::string& path, const std::string& text,
                                    const std::string& interface, const std::string& address) {
   std::optional<Lease> found;
@@ -68,7 +68,7 @@ std::optional<Lease> find_lease(config::Machine& machine, const std::string& int
   const std::string networkd = fmt::format("/run/systemd/netif/leases/{}", index);
   if (const auto found = machine.read_value(networkd))
     if (auto lease = from_fields(networkd, *found, text, "systemd-networkd")) return lease;
-  // internal-UUID-INTERFACE.lease
+  // Files are named internal-UUID-INTERFACE.lease.
   const std::string manager = "/var/lib/NetworkManager";
   for (const std::string& name : machine.list(manager))
     if (name.ends_with("-" + interface + ".lease"))
@@ -85,7 +85,7 @@ std::optional<Lease> find_lease(config::Machine& machine, const std::string& int
       if (auto lease = from_dhclient(path, config::text_of(machine, path), interface, text))
         return lease;
     }
-  // dhcpcd keeps the server's packet as it came.
+  // dhcpcd stores the server's raw packet.
   const std::string dhcpcd = fmt::format("/var/lib/dhcpcd/{}.lease", interface);
   if (config::exists(machine, dhcpcd)) return Lease{"dhcpcd", dhcpcd, "", 0};
   return std::nullopt;

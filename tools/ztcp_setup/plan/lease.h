@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Who holds the DHCP lease of an address: once ztcp has the NIC, nobody renews it.
+// Finds the DHCP client that holds an address's lease: once ztcp has the NIC, it is not renewed.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ namespace ztcp::setup {
 
 struct Lease {
   std::string client;            // "systemd-networkd"
-  std::string file;              // Where it says so.
-  std::string server;            // Empty: not told.
-  std::uint32_t lifetime_s = 0;  // As the server gave it; 0: not told.
+  std::string file;              // The client's record of it.
+  std::string server;            // Empty: unknown.
+  std::uint32_t lifetime_s = 0;  // From the server; 0: unknown.
 };
 
 // From the files of systemd-networkd, NetworkManager, dhclient and dhcpcd.

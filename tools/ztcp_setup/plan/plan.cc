@@ -17,8 +17,8 @@ namespace {
 
 using config::Severity;
 
-// A NIC of the config was chosen once: that clouds give it a default route of its own changes
-// nothing.
+// A NIC in the config was chosen before: a default route that a cloud gave it since does not
+// exclude it.
 config::Selection selection_of(const PlanInput& input) {
   config::Selection selection = input.request.selection;
   if (input.request.mode != Mode::kFresh && input.existing)
@@ -26,7 +26,7 @@ config::Selection selection_of(const PlanInput& input) {
   return selection;
 }
 
-// False, and a fault, where the machine can't be read.
+// Returns false, with a fault, if the machine can't be read.
 bool look(const PlanInput& input, Plan& plan) {
   auto network = input.host.network();
   if (!network) return plan.fault("machine", network.error()), false;
@@ -44,9 +44,9 @@ void take_pages(PagesDecision pages, config::Fabric& fabric, Plan& plan) {
   plan.pages = std::move(pages.pages);
 }
 
-// What the kernel is to be told at the next boot.
+// Kernel arguments for the next boot.
 Resources boot_resources(const PlanInput& input, std::uint32_t page_kib, Plan& plan) {
-  // Asked for once, they stay: an argument that is not wanted any more is reverted.
+  // Kept once asked for: an argument that is no longer wanted would be reverted.
   std::vector<std::string> arguments;
   for (std::string& argument : iommu_arguments(read_iommu(input.host)))
     if (plan.awaits_reboot || boots_with(input.host, argument))
@@ -56,8 +56,8 @@ Resources boot_resources(const PlanInput& input, std::uint32_t page_kib, Plan& p
   return std::move(boot.resources);
 }
 
-// A driver that takes no DMA-BUFs reaches GPU memory by the module alone. Also when it is loaded:
-// it shall be so at the next boot. Where the old one is loaded, it has the place of the new one.
+// A driver without DMA-BUF support reaches GPU memory through the module only. Also wanted when it
+// is loaded, for the next boot; not where the older module is loaded, which takes its place.
 bool needs_peer_memory(const config::GpuDirect& found) {
   const bool has_other = !found.module.empty() && found.module != config::kPeerMemoryModule;
   return found.has_gpu_driver && !found.has_dmabuf && !has_other && found.is_module_at_hand;
@@ -67,10 +67,10 @@ void make_resources(const PlanInput& input, const config::Fabric& fabric, Plan& 
   PlanParts parts;
   parts.pages = plan.pages;
   if (plan.takes_nics()) parts.boot = boot_resources(input, fabric.hugepages.page_kib, plan);
-  // What the operator wrote beside the values stays, as long as no value changes.
+  // Comments of the operator stay, as long as no value changes.
   parts.config_text =
       input.existing && *input.existing == fabric ? input.existing_text : to_toml(fabric);
-  // What the plugin would refuse is not set up.
+  // Set-up refuses any config that the plugin would refuse.
   if (!plan.has_faults())
     for (config::Problem& problem : config::parse(parts.config_text, fabric.path).problems)
       plan.fault("config", std::move(problem));
@@ -83,7 +83,7 @@ void make_resources(const PlanInput& input, const config::Fabric& fabric, Plan& 
   plan.resources = plan.awaits_reboot ? parts.boot : resources_for(fabric, parts, input.host);
   if (plan.takes_nics() && !has_packaged_unit(input.host) && input.unit_text.empty())
     plan.note(Severity::kWarning, "boot", kUnit,
-              "is not installed, so that NICs and pages are lost at the next boot",
+              "is not installed, so NICs and pages are lost at the next boot",
               "install ztcp from its package, or run ztcp_setup after each boot");
 }
 

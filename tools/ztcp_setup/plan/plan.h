@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What set-up decides about this host: which NICs ztcp gets and for which GPUs, how many hugepages,
-// the config, and from these the resources. Reads the machine, changes nothing; finds every fault
-// there is before the first of them is applied.
+// Set-up's decisions about this host: the NICs to take and their GPUs, hugepages, the config, and
+// from these the resources. Reads the machine, changes nothing; finds all faults before anything is
+// applied.
 #pragma once
 
 #include <cstdint>
@@ -25,25 +25,25 @@ namespace ztcp::setup {
 struct PlanInput {
   Host& host;
   PlanRequest request;
-  std::optional<config::Fabric> existing;  // The config that is there: it describes taken NICs.
+  std::optional<config::Fabric> existing;  // The present config: it describes taken NICs.
   std::string existing_text;
   std::string unit_text;  // See PlanParts.
 
-  // Who may run jobs: as asked for, else as the config has it.
+  // Accounts that may run jobs: as requested, else as in the config.
   const std::string& user() const;
   const std::string& group() const;
   const config::Nic* existing_nic(const std::string& pci) const;
-  // The same. Absent: neither says, so that the machine decides.
+  // The same. Absent: in neither, so the machine decides.
   std::optional<Transport> transport() const;
 };
 
-// That all GPUs of this host go over the kernel's TCP.
+// The decision that all GPUs of this host use the kernel's TCP.
 struct SocketsChoice {
   std::string why;         // "--transport sockets", "4 GPUs need 4 NICs of their own, ..."
-  std::string faster_way;  // To ztcp's own TCP: what to attach, what to run.
+  std::string faster_way;  // How to get ztcp's own TCP.
 };
 
-// That all go over RDMA devices.
+// The decision that all GPUs use RDMA devices.
 struct VerbsChoice {
   std::string why;  // "--transport verbs"
   config::GpuDirect gpu_direct;
@@ -52,32 +52,32 @@ struct VerbsChoice {
 struct Plan {
   config::Network network;
   config::Topology topology;
-  // Which NIC each GPU has: its own, or of those that stay with the kernel the nearest to it. With
-  // verbs topology.nics are the ports of RDMA devices.
+  // The NIC of each GPU: its own, or among kernel NICs the nearest. With verbs topology.nics are
+  // the ports of RDMA devices.
   std::vector<config::Pair> pairs;
-  std::optional<SocketsChoice> sockets;  // With neither of them: ztcp's own TCP.
+  std::optional<SocketsChoice> sockets;  // With neither choice: ztcp's own TCP.
   std::optional<VerbsChoice> verbs;
   bool takes_nics() const { return !sockets && !verbs; }
-  // Without it nothing can be set up, and the notes say why.
+  // Absent: nothing can be set up; the notes give the reasons.
   std::optional<config::Fabric> fabric;
   std::vector<NodePages> pages;
-  std::uint32_t spare_mib = 0;       // Of the hugepages: the host's, beside those of GPUs.
-  Resources resources;               // Not to be applied while has_faults().
+  std::uint32_t spare_mib = 0;       // Hugepages for the host beside those for GPUs.
+  Resources resources;               // Must not be applied while has_faults().
   std::vector<config::Check> notes;  // Faults and warnings.
-  std::string speed_origin;          // Where speeds come from that no NIC and nobody told.
-  bool awaits_reboot = false;        // Only the next boot is prepared; then set-up runs again.
+  std::string speed_origin;          // Source of speeds that neither NIC nor operator gave.
+  bool awaits_reboot = false;        // Prepares the next boot only; set-up must run again after it.
 
   void note(config::Severity severity, std::string name, std::string where, std::string what,
             std::string mend);
   void fault(std::string name, config::Problem problem);
-  // What is on the machine of a NIC of the fabric, and the other way round.
+  // The machine's NIC of a NIC in the fabric, and the reverse.
   const config::HostNic& host_nic(const config::Nic& nic) const;
   const config::Nic& fabric_nic(const config::Pair& pair) const;
   std::uint64_t hugepage_mib() const;
   bool has_faults() const;
 };
 
-// Whether the config's NIC is this one of the machine.
+// Whether the config's NIC is this NIC of the machine.
 bool is_same(const config::Nic& nic, const config::HostNic& one);
 
 Plan make_plan(const PlanInput& input);

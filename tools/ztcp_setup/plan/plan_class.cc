@@ -13,21 +13,23 @@ namespace {
 
 using config::Severity;
 
-// Whose limit of locked memory is lifted. Directories of companies have such names: "domain users".
+// The limit of locked memory is lifted for these accounts. Company directories have names such as
+// "domain users".
 void judge_account_names(const PlanInput& input, Plan& plan) {
   for (const std::string& name : {input.user(), input.group()})
     if (name.find_first_of(" \t") != std::string::npos)
-      plan.note(Severity::kFault, "account", name,
-                "has a blank in its name, which /etc/security/limits.d can't hold, so that its "
-                "limit of locked memory can't be lifted",
-                "sudo groupadd --system ztcp, add the users to it, ztcp_setup --group ztcp");
+      plan.note(
+          Severity::kFault, "account", name,
+          "has a blank in its name, which /etc/security/limits.d does not allow, so its limit "
+          "of locked memory can't be lifted",
+          "sudo groupadd --system ztcp, add the users to it, ztcp_setup --group ztcp");
 }
 
 void judge_class_a(const PlanInput& input, const std::set<std::string>& taken, Plan& plan) {
   judge_account_names(input, plan);
   if (input.request.no_iommu)
     plan.note(Severity::kWarning, "iommu", "--no-iommu",
-              "not needed: this machine has an IOMMU, and it is used", "leave --no-iommu out");
+              "not needed: this machine has an IOMMU in use", "omit --no-iommu");
   std::set<std::string> groups;
   std::vector<GroupedNic> grouped;
   for (const config::Pair& pair : plan.pairs) {
@@ -41,15 +43,15 @@ void judge_class_a(const PlanInput& input, const std::set<std::string>& taken, P
                 fmt::format("shares IOMMU group {} with {}, which keep their kernel drivers; vfio "
                             "gives a group to one owner as a whole",
                             nic.iommu_group, fmt::join(holders, ", ")),
-                fmt::format("another slot, ACS switched on in the BIOS, or ztcp_setup --keep {}",
+                fmt::format("use another slot, switch ACS on in the BIOS, or ztcp_setup --keep {}",
                             name_of(nic)));
   }
   for (config::Problem& problem : shared_groups(grouped)) plan.fault("group", std::move(problem));
 }
 
-// Of plan.pairs, those `without` have no IOMMU that protects from them.
+// `without` are the NICs of plan.pairs without a protecting IOMMU.
 void judge_class_b(const PlanInput& input, const std::vector<std::string>& without, Plan& plan) {
-  // Once given by name it stands in the config.
+  // Once given on the command line it is kept in the config.
   const bool allowed =
       input.request.no_iommu ||
       (input.existing && input.existing->host.host_class == config::HostClass::kNoIommu);
@@ -59,14 +61,14 @@ void judge_class_b(const PlanInput& input, const std::vector<std::string>& witho
   if (without.size() < plan.pairs.size())
     return plan.note(
         Severity::kFault, "iommu", "IOMMU",
-        fmt::format("{} of {} NICs have an IOMMU group, {} have none; vfio works one way at a time",
+        fmt::format("{} of {} NICs have an IOMMU group, {} have none; vfio can't mix both",
                     plan.pairs.size() - without.size(), plan.pairs.size(),
                     fmt::join(without, ", ")),
         fmt::format("ztcp_setup --keep {}", fmt::join(without, " --keep ")));
   plan.note(Severity::kWarning, "iommu", "--no-iommu",
-            "a NIC that is told a wrong address writes there, whatever lies there: any job with a "
-            "NIC could take over this machine, and the kernel is tainted",
-            "on machines that others share, use one with an IOMMU");
+            "a NIC writes to any address it is given: any job with a NIC could take over this "
+            "machine, and the kernel is tainted",
+            "for a shared machine use one with an IOMMU");
 }
 
 }  // namespace
@@ -99,7 +101,7 @@ void decide_host(const PlanInput& input, Plan& plan, config::Fabric& fabric) {
   fabric.host.host_class = config::HostClass::kIommu;
   plan.awaits_reboot = true;
   plan.note(Severity::kWarning, "iommu", "IOMMU",
-            "asked for at the next boot; no NIC is taken before",
+            "requested for the next boot; no NIC is taken before that",
             "reboot, then run ztcp_setup again without --iommu");
 }
 

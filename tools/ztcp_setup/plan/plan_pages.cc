@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint32_t kLargePageKib = 1048576;
 constexpr std::uint32_t kSmallPageKib = 2048;
-// The least that a node keeps for everything else; a kernel that is left less comes to a stop.
+// Memory that a node keeps for other uses at least; with less the kernel stalls.
 constexpr std::uint64_t kLeftToOthersMib = 512;
 
 // "Node 0 MemTotal:  16384 kB" or "MemTotal: 16384 kB".
@@ -46,7 +46,7 @@ class Pages {
         input_.existing ? input_.existing->hugepages.per_process_mib : hugepage::kMibPerGpu);
     decision.spare_mib = request.spare_mib.value_or(
         input_.existing ? input_.existing->hugepages.spare_mib : hugepage::kMibPerHost);
-    // Near each NIC what its GPU's process takes, and the host's spare spread over the same nodes.
+    // Each NIC's node gets its GPU's share, and the host's spare is spread over the same nodes.
     std::map<std::int32_t, std::uint32_t> jobs_mib_of_node;
     for (const config::Nic& nic : nics) jobs_mib_of_node[node_of(nic)] += decision.per_gpu_mib;
     if (jobs_mib_of_node.empty()) return decision;
@@ -64,7 +64,7 @@ class Pages {
       decision.pages.push_back(pages);
       wanted += pages.want;
       judge_memory(pages, decision.page_kib);
-      // Those of a job of ours were reserved for it.
+      // Pages used by a job of ztcp were reserved for it.
       if (!jobs_may_run)
         judge_pages_in_use(there, pages.want, hugepage::pages_for(jobs_mib, decision.page_kib));
     }
@@ -73,8 +73,8 @@ class Pages {
   }
 
  private:
-  // vm.nr_hugepages is all pages of the default size, of all nodes: each `sysctl --system` takes
-  // what is beyond it. At boot the unit comes after it.
+  // vm.nr_hugepages counts all pages of the default size on all nodes: each `sysctl --system` frees
+  // pages beyond it. At boot the unit runs after it.
   void judge_sysctl(std::uint32_t page_kib, std::uint64_t wanted) {
     const std::string meminfo = config::text_of(host_, "/proc/meminfo");
     const auto at = meminfo.find("Hugepagesize:");
@@ -83,7 +83,7 @@ class Pages {
             ? kSmallPageKib
             : config::leading_number(meminfo.substr(meminfo.find_first_of("0123456789", at)));
     if (default_kib != page_kib) return;
-    // By name, those of /etc in place of others; the last setting holds.
+    // By file name; files in /etc replace others of the same name; the last setting counts.
     std::map<std::string, std::string> files;
     for (const char* folder : {"/usr/lib/sysctl.d", "/run/sysctl.d", "/etc/sysctl.d"})
       for (const std::string& name : host_.list(folder))
@@ -108,17 +108,17 @@ class Pages {
     }
     if (where.empty() || pages >= wanted) return;
     note(config::Severity::kWarning, where,
-         fmt::format("sets vm.nr_hugepages to {}: whenever it is applied it leaves {} pages of {} "
-                     "in all; ztcp wants {}",
+         fmt::format("sets vm.nr_hugepages to {}: each time it is applied, only {} pages of {} "
+                     "stay; ztcp needs {}",
                      pages, pages, hugepage::page_name(page_kib), wanted),
-         fmt::format("set it to {} there, or more for other programs", wanted));
+         fmt::format("set it to at least {} there, more with other programs", wanted));
   }
 
   void note(config::Severity severity, std::string where, std::string what, std::string mend) {
     notes_.push_back({"hugepages", severity, {std::move(where), std::move(what), std::move(mend)}});
   }
 
-  // Large pages wherever the machine has them: one entry of the NIC's page table for 1 GiB.
+  // Prefers large pages: the NIC's page table needs one entry for 1 GiB.
   std::uint32_t choose_size() {
     const auto offers = [&](std::uint32_t kib) {
       return config::exists(host_, fmt::format("/sys/kernel/mm/hugepages/hugepages-{}kB", kib));
@@ -129,15 +129,15 @@ class Pages {
     kib = input_.request.page_kib.value_or(kib);
     if (!offers(kib))
       note(config::Severity::kFault, "hugepages",
-           fmt::format("this machine has none of {}: {}", hugepage::page_name(kib),
+           fmt::format("this machine has no pages of {}: {}", hugepage::page_name(kib),
                        kib == kLargePageKib ? "its CPU lacks pdpe1gb, or its kernel support"
                                             : "its kernel lacks support"),
            kib == kLargePageKib ? "ztcp_setup --pages 2M" : "a kernel with CONFIG_HUGETLBFS");
     return kib;
   }
 
-  // A process takes its memory for a NIC that doesn't know its node on node 0
-  // (hugepage::process_needs), unless the kernel knows no nodes.
+  // A process allocates memory for a NIC without a known node on node 0 (hugepage::process_needs),
+  // unless the kernel has no NUMA nodes.
   std::int32_t node_of(const config::Nic& nic) const {
     const bool knows_nodes = std::any_of(offered_.begin(), offered_.end(),
                                          [](const auto& pool) { return pool.node >= 0; });
@@ -154,14 +154,14 @@ class Pages {
     return node < 0 ? std::string("memory") : fmt::format("NUMA node {}", node);
   }
 
-  // Pages that another program has count for it: it may have been there first.
+  // Pages in use by another program count as its own: it may have reserved them first.
   void judge_pages_in_use(const hugepage::NodePages& there, std::uint64_t want,
                           std::uint64_t jobs_want) {
     const std::uint64_t in_use = there.total - std::min(there.total, there.free);
     const std::uint64_t total = std::max(there.total, want);
     if (in_use == 0 || total >= in_use + jobs_want) return;
     note(config::Severity::kWarning, place_of(there.node),
-         fmt::format("other programs have {} of {} in use: of {} pages {} will be free, and jobs "
+         fmt::format("other programs use {} of {} pages: of {} pages {} will be free, and jobs "
                      "may take {}",
                      in_use, hugepage::page_name(there.page_kib), total, total - in_use, jobs_want),
          fmt::format("stop them, or echo {} | sudo tee {}/nr_hugepages, and the same wherever "
@@ -169,34 +169,35 @@ class Pages {
                      want + in_use, there.path));
   }
 
-  // Against all memory of the node it must fit; what is free now decides only how soon.
+  // The total must fit the node's memory; the free memory decides only how soon.
   void judge_memory(const NodePages& pages, std::uint32_t page_kib) {
     const std::string meminfo =
         pages.node < 0 ? std::string("/proc/meminfo")
                        : fmt::format("/sys/devices/system/node/node{}/meminfo", pages.node);
     const std::string where = place_of(pages.node);
     if (pages.node >= 0 && !config::exists(host_, meminfo)) {
-      note(config::Severity::kFault, where, "a NIC is said to be there, but this machine lacks it",
-           "ls /sys/devices/system/node shows those there are");
+      note(config::Severity::kFault, where,
+           "a NIC is on this node, but the machine does not have it",
+           "ls /sys/devices/system/node lists the nodes");
       return;
     }
     const std::uint64_t total = memory_mib(host_, meminfo, "MemTotal:");
     const std::uint64_t free = memory_mib(host_, meminfo, "MemFree:");
     const std::uint64_t want = pages.want * page_kib >> 10U;
     const std::uint64_t more = (pages.want - std::min(pages.want, pages.have)) * page_kib >> 10U;
-    if (total == 0) return;  // Not readable: the kernel will tell.
+    if (total == 0) return;  // Not readable: the kernel will report a shortage.
     if (want + kLeftToOthersMib > total)
       note(config::Severity::kFault, where,
-           fmt::format("{} MiB of hugepages wanted, {} MiB of memory there, of which {} MiB stay "
-                       "with everything else",
+           fmt::format("{} MiB of hugepages wanted, but the memory is {} MiB, and {} MiB of it "
+                       "stay reserved for other uses",
                        want, total, kLeftToOthersMib),
-           "less for each GPU and the host: ztcp_setup --per-gpu 1G --spare 0");
+           "reserve less for each GPU and the host: ztcp_setup --per-gpu 1G --spare 0");
     else if (free > 0 && more > free)
       note(config::Severity::kWarning, where,
            fmt::format("{} MiB more of hugepages wanted, {} MiB of memory free now: the kernel may "
                        "give less before the next boot",
                        more, free),
-           "stop what uses the memory, or reboot after set-up");
+           "stop programs that use memory, or reboot after set-up");
   }
 
   const PlanInput& input_;

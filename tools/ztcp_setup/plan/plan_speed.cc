@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The speed of each NIC, from which NCCL takes the number of channels, and by which it prefers one
-// NIC to another: as the operator states it, else as its driver or the config has it, else the
-// instance type's.
+// The speed of each NIC, from which NCCL derives the number of channels, and by which it chooses
+// between NICs: as the operator states it, else the driver's or the config's, else the instance
+// type's.
 #include <algorithm>
 #include <set>
 
@@ -15,7 +15,7 @@
 namespace ztcp::setup {
 namespace {
 
-// What --speed says of this NIC, by any of its names; the more exact statement wins.
+// The speed from --speed for this NIC, by any of its names; a name overrides the speed for all.
 std::optional<std::uint32_t> stated(const PlanRequest& request, const config::Nic& nic,
                                     const config::HostNic& host_nic,
                                     std::set<std::string>& unused) {
@@ -45,22 +45,23 @@ void decide_speeds(const PlanInput& input, Plan& plan, std::vector<config::Nic>&
     if (const auto mbps = stated(input.request, nic, found, unused)) {
       nic.speed_mbps = *mbps;
     } else if (!plan.takes_nics() && nic.speed_mbps == 0 && found.speed_mbps != 0) {
-      continue;  // Its driver goes on telling.
+      continue;  // Its driver continues to report it.
     } else if (nic.speed_mbps == 0 && instance) {
       nic.speed_mbps = instance->share_mbps(nics.size());
       plan.speed_origin =
-          fmt::format("{} has {} Mb/s for all NICs and {} for one at most; --speed states another",
+          fmt::format("{} has {} Mb/s for all NICs, at most {} for one; --speed overrides this",
                       instance->type, instance->host_mbps, instance->nic_mbps);
     }
     if (nic.speed_mbps == 0) unknown.push_back(nic.name);
   }
   for (const std::string& name : unused)
-    note(config::Severity::kFault, "--speed " + name + "=...", "no NIC that is taken has this name",
+    note(config::Severity::kFault, "--speed " + name + "=...", "no taken NIC has this name",
          "name an interface or PCI address of the table, or one speed for all: --speed MBPS");
   if (!unknown.empty())
     note(config::Severity::kWarning, fmt::format("{}", fmt::join(unknown, ", ")),
-         fmt::format("the speed is unknown, so NCCL is told {} Mb/s and plans its channels by that",
-                     config::kGuessedSpeedMbps),
+         fmt::format(
+             "the speed is unknown, so NCCL is told {} Mb/s and plans its channels with that",
+             config::kGuessedSpeedMbps),
          "ztcp_setup --speed MBPS: the network bandwidth of this machine, or of its instance type, "
          "divided among these NICs");
 }

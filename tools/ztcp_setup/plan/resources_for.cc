@@ -23,10 +23,10 @@ class Wanted {
       : fabric_(fabric), parts_(parts), host_(host) {}
 
   Resources make() {
-    // What only the next boot and the next login see comes first, the NICs last: the fewer steps
-    // between a NIC's loss and the config that replaces it, the better.
+    // Settings for the next boot and the next login come first, the NICs last: few steps should lie
+    // between the loss of a NIC and the config that replaces it.
     resources_ = parts_.boot;
-    // Interfaces that stay with the kernel need nothing, and RDMA devices little.
+    // Kernel interfaces need nothing, and RDMA devices little.
     if (!has_nics(is_on_pci)) {
       if (has_nics(is_on_rdma)) {
         want_limits();
@@ -63,8 +63,9 @@ class Wanted {
   const std::string& group() const { return fabric_.host.group; }
   bool for_root_only() const { return user().empty() && group().empty(); }
 
-  // The IOMMU's mappings count as locked memory, and so does what RDMA devices register. Root may
-  // lock anything; sessions get their limit from PAM; jobs of a service inherit the service's.
+  // The IOMMU's mappings count as locked memory, and so does memory registered with RDMA devices.
+  // Root may lock any amount; sessions get their limit from PAM; jobs of a service inherit the
+  // service's.
   void want_limits() {
     if (for_root_only()) return;
     if (fabric_.host.host_class != config::HostClass::kIommu && !has_nics(is_on_rdma)) return;
@@ -78,12 +79,11 @@ class Wanted {
       const std::string path = fmt::format("/etc/systemd/system/{}.d/{}", service, kServiceDropIn);
       if (!limits_memlock(host_, service) && !config::exists(host_, path)) continue;
       any = true;
-      add(fmt::format("unlimited locked memory for jobs of {}, once it is started again", service),
+      add(fmt::format("unlimited locked memory for jobs of {}, once it is restarted", service),
           resource::File{path, "# Written by ztcp_setup.\n[Service]\nLimitMEMLOCK=infinity\n", 0644,
                          ""});
     }
-    if (any)
-      add("systemd's settings, read again", resource::Notice{{"systemctl", "daemon-reload"}});
+    if (any) add("systemd's settings, reloaded", resource::Notice{{"systemctl", "daemon-reload"}});
   }
 
   std::string who() const {
@@ -107,8 +107,8 @@ class Wanted {
     }
   }
 
-  // ztcp itself takes its pages without it; ranks of other DPDK programs and hugeadm look there.
-  // DPDK gives up at a mount that it can't open, so it is never closed to those who run jobs.
+  // ztcp allocates its pages without this mount; other DPDK programs and hugeadm need it. DPDK
+  // fails at a mount it cannot open, so accounts that run jobs always have access.
   void want_mount() {
     const std::uint32_t page_kib = fabric_.hugepages.page_kib;
     const bool large = page_kib >= 1U << 20U;
@@ -125,7 +125,7 @@ class Wanted {
   void want_modules() {
     add("vfio-pci at each boot", resource::File{"/etc/modules-load.d/ztcp.conf",
                                                 "# Written by ztcp_setup.\nvfio-pci\n", 0644, ""});
-    add("the driver that lets a process have a NIC", resource::Module{"vfio-pci"});
+    add("the driver that gives NICs to processes", resource::Module{"vfio-pci"});
     if (fabric_.host.host_class == config::HostClass::kNoIommu)
       add("vfio without an IOMMU",
           resource::Value{"/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y", false});
@@ -136,13 +136,13 @@ class Wanted {
     add(module + " at each boot",
         resource::File{"/etc/modules-load.d/ztcp.conf",
                        "# Written by ztcp_setup.\n" + module + "\n", 0644, ""});
-    add("the module that lets RDMA devices reach GPU memory", resource::Module{module});
+    add("the module that gives RDMA devices access to GPU memory", resource::Module{module});
   }
 
   void want_folders() {
     const std::string& run_dir = fabric_.run_dir;
-    // Members open each other's lock files. Nobody else may: who can write here can hold a NIC
-    // back.
+    // Group members open each other's lock files. No other user may: write access allows to block a
+    // NIC.
     const resource::Folder folder =
         for_root_only()
             ? resource::Folder{run_dir, 0755, "", ""}
@@ -167,7 +167,7 @@ class Wanted {
       if (parts_.unit_text.empty()) return;
       add("unit for each boot", resource::File{fmt::format("{}/{}", unit_folders().front(), kUnit),
                                                parts_.unit_text, 0644, ""});
-      add("systemd's units, read again", resource::Notice{{"systemctl", "daemon-reload"}});
+      add("systemd's units, reloaded", resource::Notice{{"systemctl", "daemon-reload"}});
     }
     add("set-up at each boot", resource::Unit{kUnit});
   }
@@ -181,7 +181,7 @@ class Wanted {
 }  // namespace
 
 bool has_packaged_unit(Host& host) {
-  // The first two are the administrator's and the running system's.
+  // The first two belong to the administrator and the running system.
   const auto& folders = unit_folders();
   return std::any_of(folders.begin() + 2, folders.end(), [&](const std::string& folder) {
     return config::exists(host, folder + "/" + kUnit);

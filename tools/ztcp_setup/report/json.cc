@@ -76,8 +76,8 @@ Json pairs_json(const Plan& plan) {
   return pairs;
 }
 
-// Indented: people read it as well, and stored copies give readable differences.
-// Names of interfaces and words of the command line may be no UTF-8.
+// Indented for readers, and for readable differences of stored copies. Interface names and words of
+// the command line may contain invalid UTF-8.
 std::string text_of(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -98,7 +98,7 @@ std::string to_json(const Plan& plan, const std::vector<Preview>& changes, const
         {{"pci", gpu.pci}, {"model", gpu.model}, {"uuid", gpu.uuid}, {"numa_node", gpu.numa_node}});
   json["nics"] = Json::array();
   for (const config::HostNic& nic : plan.topology.nics) json["nics"].push_back(json_of(nic));
-  // Ports of RDMA devices, whatever the fabric is over.
+  // Ports of RDMA devices, with every transport.
   json["rdma"] = Json::array();
   for (const config::HostNic& nic : plan.topology.rdma)
     json["rdma"].push_back(json_of(*nic.rdma, nic.gid));
@@ -124,7 +124,7 @@ std::string to_json(const Plan& plan, const std::vector<Preview>& changes, const
                            {"spare_mib", plan.spare_mib},
                            {"page_kib", plan.fabric->hugepages.page_kib},
                            {"nodes", Json::array()}};
-    for (const NodePages& node : plan.pages)  // None where no NIC is taken.
+    for (const NodePages& node : plan.pages)  // Empty if no NIC is taken.
       json["hugepages"]["nodes"].push_back(
           {{"node", node.node}, {"want_pages", node.want}, {"have_pages", node.have}});
   }

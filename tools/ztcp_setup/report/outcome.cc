@@ -41,9 +41,9 @@ const char* word_for(RunKind kind) {
 std::string success(RunKind kind, const Outcome& outcome) {
   if (!outcome.success.empty()) return outcome.success;
   if (kind != RunKind::kUndo) return "setup successfully";
-  if (outcome.steps.empty()) return "nothing to undo: set-up has changed nothing here";
+  if (outcome.steps.empty()) return "nothing to undo: set-up has changed nothing on this machine";
   return std::string("undo successfully: this machine is as it was before set-up") +
-         (outcome.notes.empty() ? "" : ", but for what is noted");
+         (outcome.notes.empty() ? "" : ", except for the notes above");
 }
 
 std::string problems_text(const config::Problems& faults, const config::Problems& notes) {
@@ -74,14 +74,14 @@ nlohmann::ordered_json problems_json(const config::Problems& faults,
   return json;
 }
 
-// What programs say may be no UTF-8, or cut in the middle of a letter.
+// Output of programs may be invalid UTF-8, or cut within a character.
 std::string dumped(const nlohmann::ordered_json& json) {
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::string last_line(const UndoPreview& preview) {
   if (!preview.faults.empty()) return "undo would be refused; nothing was changed";
-  return preview.steps.empty() ? "nothing to undo: set-up has changed nothing here"
+  return preview.steps.empty() ? "nothing to undo: set-up has changed nothing on this machine"
                                : "This was a dry run: nothing was changed.";
 }
 
@@ -94,16 +94,17 @@ std::string last_line(RunKind kind, const Outcome& outcome) {
   const bool undo = kind == RunKind::kUndo;
   const std::string name = undo ? "undo" : "setup";
   if (outcome.stopped)
-    return fmt::format("{} stopped when asked to; {}", name,
+    return fmt::format("{} was stopped; {}", name,
                        undo ? "`sudo ztcp_setup --undo` reverts the rest"
-                            : "`sudo ztcp_setup` goes on, `sudo ztcp_setup --undo` reverts "
-                              "what is done");
+                            : "`sudo ztcp_setup` continues, `sudo ztcp_setup --undo` reverts "
+                              "the steps done");
   if (!outcome.changed()) return fmt::format("{} failed; nothing was changed", name);
-  return fmt::format("{} incomplete: {} fault{}; {}", name, outcome.faults.size(),
-                     outcome.faults.size() == 1 ? "" : "s",
-                     undo ? "mend them and run `sudo ztcp_setup --undo` again"
-                          : "mend them and run `sudo ztcp_setup` again, or revert what is done: "
-                            "`sudo ztcp_setup --undo`");
+  return fmt::format(
+      "{} incomplete: {} fault{}; {}", name, outcome.faults.size(),
+      outcome.faults.size() == 1 ? "" : "s",
+      undo ? "correct them and run `sudo ztcp_setup --undo` again"
+           : "correct them and run `sudo ztcp_setup` again, or revert the steps done: "
+             "`sudo ztcp_setup --undo`");
 }
 
 std::string to_text(RunKind kind, const Outcome& outcome) {

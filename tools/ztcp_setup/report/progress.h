@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How a run goes on the way, and what came of it.
+// The progress and the result of a run.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace ztcp::setup {
 enum class StepResult : std::uint8_t { kHeld, kChanged, kReverted, kFailed };
 
 struct Step {
-  std::string why;  // The resource's own line.
+  std::string why;  // The resource's description.
   StepResult result = StepResult::kHeld;
 };
 
@@ -24,18 +24,18 @@ struct Outcome {
   std::vector<Step> steps;
   config::Problems faults;
   config::Problems notes;
-  bool stopped = false;  // Asked to, between two steps.
-  std::string success;   // What the last line says then, if not the usual.
+  bool stopped = false;  // The user stopped it between two steps.
+  std::string success;   // Replaces the usual last line.
 
   bool complete() const { return faults.empty() && !stopped; }
   bool changed() const;
 };
 
-// What a run asks and tells on its way.
+// Callbacks of a run.
 struct Progress {
-  std::function<bool()> stop = [] { return false; };                       // Asked between steps.
-  std::function<void(const std::string& why)> begin = [](const auto&) {};  // Of a change.
-  std::function<void(const Step& step)> end = [](const auto&) {};          // Of any step.
+  std::function<bool()> stop = [] { return false; };                       // Polled between steps.
+  std::function<void(const std::string& why)> begin = [](const auto&) {};  // Before a change.
+  std::function<void(const Step& step)> end = [](const auto&) {};          // After every step.
 };
 
 }  // namespace ztcp::setup

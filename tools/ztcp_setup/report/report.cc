@@ -42,7 +42,7 @@ std::string notes_text(const Plan& plan) {
   return out;
 }
 
-// Lines that say something: the config explains each key in comments.
+// Lines other than comments and blank ones: the config explains each key in comments.
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
@@ -51,7 +51,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// What goes and what comes, line by line: those of the longest common subsequence stay.
+// Removed and added lines; lines of the longest common subsequence are left out.
 std::string difference(const std::string& before, const std::string& after) {
   const auto a = lines_of(before);
   const auto b = lines_of(after);
@@ -141,7 +141,7 @@ std::string decisions_text(const Plan& plan) {
                                                      : fmt::format("{}", queues));
   if (const std::string idle = idle_rdma_text(plan); !idle.empty())
     out += fmt::format(
-        "RDMA devices that are here and not used: {}; sudo ztcp_setup --transport "
+        "Unused RDMA devices: {}; sudo ztcp_setup --transport "
         "verbs uses them.\n",
         idle);
   if (!plan.speed_origin.empty()) out += fmt::format("Speed: {}.\n", plan.speed_origin);
@@ -150,8 +150,8 @@ std::string decisions_text(const Plan& plan) {
 
 std::string faults_text(const Plan& plan, bool reverted) {
   if (!plan.fabric) return inventory_text(plan.topology) + notes_text(plan);
-  return decisions_text(plan) + "\nTo be mended first:\n" + notes_text(plan) +
-         (reverted ? "\nsetup failed; what the run before had done was reverted, nothing else "
+  return decisions_text(plan) + "\nFaults to correct first:\n" + notes_text(plan) +
+         (reverted ? "\nsetup failed; the changes of the previous run were reverted, nothing else "
                      "was changed\n"
                    : "\nsetup failed; nothing was changed\n");
 }
@@ -164,7 +164,7 @@ std::string to_text(const Plan& plan, const std::vector<Preview>& changes) {
   else
     out += "\nSet-up would change:\n" + changes_text(changes);
   if (!plan.notes.empty())
-    out += (plan.has_faults() ? "\nTo be mended first:\n" : "\nTo be known:\n") + notes_text(plan);
+    out += (plan.has_faults() ? "\nFaults to correct first:\n" : "\nNotes:\n") + notes_text(plan);
   return out + "\nThis was a dry run: nothing was changed.\n";
 }
 

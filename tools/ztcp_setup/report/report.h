@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the tool says: as text for people, as JSON for scripts. The JSON forms are tested against
-// stored files: change them with care.
+// The tool's output: text for people, JSON for scripts. Tests compare the JSON with stored files:
+// change it with care.
 #pragma once
 
 #include <string>
@@ -15,13 +15,13 @@
 
 namespace ztcp::setup {
 
-// How bad it is, for scripts.
+// Exit statuses, for scripts.
 enum ExitCode : int {
   kExitGood = 0,
   kExitWarnings = 1,
   kExitFaults = 2,
-  kExitUnusable = 3,  // There is no config, or no plan.
-  kExitUsage = 64,    // The command line makes no sense (EX_USAGE of sysexits.h).
+  kExitUnusable = 3,  // No config, or no plan.
+  kExitUsage = 64,    // Wrong command line (EX_USAGE of sysexits.h).
 };
 
 struct CheckReport {
@@ -33,12 +33,12 @@ struct CheckReport {
 ExitCode exit_code(const Plan& plan);
 ExitCode exit_code(const CheckReport& report);
 
-std::string to_text(const config::Problem& problem);  // "ztcp_setup: ..." and the mend below it.
-// Of a dry run.
+std::string to_text(const config::Problem& problem);  // "ztcp_setup: ..." and the remedy below it.
+// Output of a dry run.
 std::string to_text(const Plan& plan, const std::vector<Preview>& changes);
-// The same for a run that goes on, or can't: which NICs, pages and class; and the faults.
+// The same for a real run, started or refused: NICs, pages and class; and the faults.
 std::string decisions_text(const Plan& plan);
-// `reverted`: what a run that was cut off had done, just before this plan was made.
+// `reverted`: changes of an interrupted run were reverted just before this plan was made.
 std::string faults_text(const Plan& plan, bool reverted);
 std::string to_text(const CheckReport& report);
 std::string to_text(const config::Fabric& local, LocalTopology topology);
@@ -49,14 +49,14 @@ std::string to_json(const Plan& plan, const std::vector<Preview>& changes,
 std::string to_json(const CheckReport& report);
 std::string to_json(const config::Fabric& local, LocalTopology topology);
 
-// On stdout. That nobody listens any more (a full disk, `| head`, a closed terminal) ends no change
-// half way.
+// Prints to stdout. Write errors (a full disk, `| head`, a closed terminal) do not interrupt a
+// change.
 void say(const std::string& text);
 
-// Says the one thing that kept the tool from starting at all.
+// Reports the problem that kept the tool from starting.
 ExitCode refuse(const config::Problem& problem, bool json, ExitCode code = kExitUnusable);
 
-// The commands that come after --local.
+// The commands to run after --local.
 std::vector<std::string> next_commands(const config::Fabric& local, LocalTopology topology);
 
 }  // namespace ztcp::setup

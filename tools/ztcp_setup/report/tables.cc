@@ -75,7 +75,7 @@ std::string pairs_text(const Plan& plan) {
     const config::HostNic& found = plan.topology.nics[pair.nic];
     const config::Nic& nic = plan.fabric_nic(pair);
     const bool addressed = nic.address != IpPrefix();
-    // The kernel's own settings of an interface stay the kernel's.
+    // Kernel interfaces keep their own settings.
     const std::uint32_t mtu_bytes = plan.sockets ? found.mtu_bytes : nic.mtu_bytes;
     const std::uint32_t mbps =
         plan.sockets && nic.speed_mbps == 0 ? found.speed_mbps : nic.speed_mbps;

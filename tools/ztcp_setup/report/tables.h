@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a plan says of NICs, as tables and lists for people.
+// Tables and lists of a plan's NICs, for people.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace ztcp::setup {
 
-// Which NIC each GPU has, and why.
+// The NIC of each GPU, with the reason.
 std::string pairs_text(const Plan& plan);
-// Everything on PCI, when there is no pairing to show it.
+// All NICs on PCI, if there is no pairing.
 std::string inventory_text(const config::Topology& topology);
 std::string left_alone_text(const Plan& plan);
-// "mlx5_0 port 1 (Ethernet, 100000 Mb/s, eth1)", those that are active where the plan is over
-// others; empty: there is none.
+// "mlx5_0 port 1 (Ethernet, 100000 Mb/s, eth1)": active RDMA ports that a plan with another
+// transport leaves unused; empty: none.
 std::string idle_rdma_text(const Plan& plan);
 
 }  // namespace ztcp::setup

@@ -63,13 +63,13 @@ Done Access::apply(Host& host, Before&) const {
 }
 
 std::string Access::restored(const Before& before) const {
-  return fmt::format("its node is {:04o} of user {} and group {} again", before.ownership.mode,
+  return fmt::format("its node has mode {:04o}, user {} and group {} again", before.ownership.mode,
                      before.ownership.user, before.ownership.group);
 }
 
 Reverted Access::revert(Host& host, const Before& before) const {
   const std::string node = this->node(host);
-  // Gone with its driver.
+  // The node disappears with the driver.
   if (node.empty() || host.facts(node).ownership == before.ownership) return {};
   if (const Status status = host.set_ownership(node, before.ownership); !status)
     return {{problem_of(host, node, status.error(),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Who may open the vfio group of a PCI function. Its node, /dev/vfio/12 or /dev/vfio/noiommu-3,
-// exists once the driver is bound; without an IOMMU even its number is known only then.
+// Access to the vfio group of a PCI function. Its node, /dev/vfio/12 or /dev/vfio/noiommu-3, exists
+// once the driver is bound; without an IOMMU even its number is known only then.
 #pragma once
 
 #include <string>
@@ -37,7 +37,7 @@ struct Access {
   void fields(Fields& fields);
 
  private:
-  std::string node(Host& host) const;  // Empty: there is none yet.
+  std::string node(Host& host) const;  // Empty: it does not exist yet.
 };
 
 }  // namespace ztcp::setup::resource

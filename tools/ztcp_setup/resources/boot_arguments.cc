@@ -21,14 +21,15 @@ using Words = KernelWords;
 constexpr const char* kWhere = "kernel command line";
 using ArgumentsOf = std::vector<std::pair<std::string, std::string>>;
 
-// By kernel, as grubby tells it: kernel="/boot/vmlinuz-5.14" and args="ro quiet" lines.
+// The arguments of each kernel, from grubby's lines kernel="/boot/vmlinuz-5.14" and args="ro
+// quiet".
 Read<ArgumentsOf> arguments_of_kernels(Host& host) {
   ArgumentsOf kernels;
   const auto told = host.run({"grubby", "--info=ALL"}, kUnitLimit);
   if (!told || told->exit_status != 0)
     return tl::unexpected(
         config::Problem{kWhere,
-                        fmt::format("grubby does not tell it: {}",
+                        fmt::format("grubby does not list it: {}",
                                     told ? last_line(told->output) : "it could not be run"),
                         "sudo grubby --info=ALL"});
   std::istringstream lines(told->output);
@@ -60,8 +61,8 @@ Words update(const std::string& kernel, const Words& arguments) {
           fmt::format("--args={}", fmt::join(arguments, " "))};
 }
 
-// grubby takes a word's name for the argument: "hugepages=20" would replace the "hugepages=512" of
-// somebody else. So it is told all words of pages, theirs first.
+// grubby identifies an argument by its name: "hugepages=20" would replace another program's
+// "hugepages=512". So it gets all page words, the others' first.
 Words with_words_of_others(const Words& ours, const std::string& line) {
   Words words;
   Words pages;
@@ -78,7 +79,7 @@ Words with_words_of_others(const Words& ours, const std::string& line) {
 void BootArguments::check(Host& host, const Others&, config::Problems& problems) const {
   if (!host.has_program("grubby"))
     problems.push_back(
-        {kWhere, "there is no grubby to change it with", "install the package grubby"});
+        {kWhere, "grubby, which changes it, is not installed", "install the package grubby"});
 }
 
 bool BootArguments::holds(Host& host) const {
@@ -97,7 +98,7 @@ Read<BootArguments::Before> BootArguments::before(Host& host) const {
 
 Preview BootArguments::preview(Host& host) const {
   const std::string text = fmt::format("{}", fmt::join(arguments, " "));
-  // grubby may tell only root.
+  // grubby may answer only root.
   return {"", arguments_of_kernels(host) ? "without" : "unknown", text,
           fmt::format("grubby --update-kernel=ALL --args=\"{}\"", text)};
 }
@@ -113,18 +114,18 @@ Done BootArguments::apply(Host& host, Before& before) const {
   }
   if (holds(host)) return {};
   return tl::unexpected(config::Problem{
-      kWhere, fmt::format("lacks {} still", fmt::join(arguments, " ")),
+      kWhere, fmt::format("still lacks {}", fmt::join(arguments, " ")),
       fmt::format("sudo grubby --update-kernel=ALL --args=\"{}\"", fmt::join(arguments, " "))});
 }
 
 std::string BootArguments::restored(const Before&) const {
-  return fmt::format("{} go from the kernels that lacked them", fmt::join(arguments, " "));
+  return fmt::format("{} are removed from the kernels that lacked them", fmt::join(arguments, " "));
 }
 
 Reverted BootArguments::revert(Host& host, const Before& before) const {
   const std::string text = fmt::format("{}", fmt::join(arguments, " "));
   if (!host.has_program("grubby"))
-    return {{}, {{kWhere, "there is no grubby any more to take this off: " + text, ""}}};
+    return {{}, {{kWhere, "grubby is no longer installed, so this stays: " + text, ""}}};
   const auto now = arguments_of_kernels(host);
   if (!now) return {{now.error()}, {}};
   Reverted reverted;
@@ -133,7 +134,8 @@ Reverted BootArguments::revert(Host& host, const Before& before) const {
     if (Done done = run_program(host, argv, kProgramLimit); !done)
       reverted.faults.push_back(done.error());
   };
-  // What stood nowhere before goes from ALL, as it came: from kernels that will be installed, too.
+  // Words that no kernel had before are removed from ALL, as they were added: also for future
+  // kernels.
   Words ours;
   for (const std::string& word : arguments)
     if (!any_has(before.arguments_of, word) && any_has(*now, word)) ours.push_back(word);
@@ -144,7 +146,8 @@ Reverted BootArguments::revert(Host& host, const Before& before) const {
     reverted.faults.push_back(left.error());
     return reverted;
   }
-  // A kernel installed since keeps the rest: it came from kernels that had it without us.
+  // A kernel installed since keeps the others: it copied them from kernels that had them before
+  // set-up.
   for (const auto& [kernel, line] : *left) {
     const auto known =
         std::find_if(before.arguments_of.begin(), before.arguments_of.end(),
@@ -156,7 +159,7 @@ Reverted BootArguments::revert(Host& host, const Before& before) const {
     for (const std::string& word : lacking_words(arguments, had))
       if (lacking_words({word}, have).empty()) added.push_back(word);
     Words lost = lacking_words(had, have);
-    // Words of pages come back together, in their order.
+    // Page words are restored together, in their order.
     if (std::any_of(lost.begin(), lost.end(), is_page_word)) {
       std::erase_if(lost, is_page_word);
       std::copy_if(had.begin(), had.end(), std::back_inserter(lost), is_page_word);

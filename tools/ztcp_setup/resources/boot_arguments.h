@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Arguments on the kernel command line of every installed kernel, where the boot loader takes no
-// drop-in file: grubby adds and removes them. Those that were not there before are removed again.
+// Arguments on the kernel command line of every installed kernel, where the boot loader reads no
+// drop-in file: grubby adds them, and undo removes those that were not there before.
 #pragma once
 
 #include <string>
@@ -22,9 +22,9 @@ struct BootArguments {
   };
   static constexpr const char* kKind = "boot_arguments";
   static constexpr bool kLostAtBoot = false;
-  // Once the kernel runs with them nobody plans them any more, and they are wanted still.
+  // Once the kernel runs with them they are no longer planned, but still wanted.
   static constexpr bool kStays = true;
-  std::string id() const { return {}; }  // There is one command line.
+  std::string id() const { return {}; }  // There is only one command line.
   void check(Host& host, const Others& others, config::Problems& problems) const;
   bool holds(Host& host) const;
   Read<Before> before(Host& host) const;

@@ -14,7 +14,7 @@
 namespace ztcp::setup::resource {
 namespace {
 
-// Where the arguments end: at the end of the first line that has some.
+// The end of the arguments: the end of the first line that has some.
 std::size_t end_of_arguments(const std::string& text) {
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
@@ -26,7 +26,7 @@ std::size_t end_of_arguments(const std::string& text) {
   return text.size();
 }
 
-// The text without the last of these words, and the blank before it.
+// Removes the last of these words, and the blank before it.
 void take_away(std::string& text, const std::string& word) {
   for (std::size_t at = text.rfind(word); at != std::string::npos;
        at = at == 0 ? std::string::npos : text.rfind(word, at - 1)) {
@@ -48,11 +48,11 @@ Done write_line(Host& host, const std::string& path, const std::string& text) {
 void CommandLineFile::check(Host& host, const Others&, config::Problems& problems) const {
   if (auto problem = why_not_trusted(host, path)) problems.push_back(std::move(*problem));
   const FileKind kind = host.facts(path).kind;
-  // Of a link it has been told.
+  // Links have been reported.
   if (kind != FileKind::kAbsent && kind != FileKind::kFile && kind != FileKind::kLink)
-    problems.push_back({path, "is there and is no file", "move it away"});
+    problems.push_back({path, "exists and is not a file", "move it away"});
   if (kind == FileKind::kAbsent)
-    problems.push_back({path, "is not there, so that the next boot can't be told its arguments",
+    problems.push_back({path, "does not exist, so it can't give the next boot its arguments",
                         "write the kernel command line into it"});
 }
 
@@ -75,20 +75,21 @@ Preview CommandLineFile::preview(Host&) const {
 Done CommandLineFile::apply(Host& host, Before&) const {
   Result<std::string> text = host.read_file(path);
   if (!text) return tl::unexpected(problem_of(host, path, text.error()));
-  // Ours come last: after a size of ours a count of somebody else's would be of that size.
+  // Ours come last: another program's count after our page size would count pages of that size.
   const auto lacking = lacking_words(arguments, config::own_words(*text));
   text->insert(end_of_arguments(*text),
                fmt::format("{}{}", text->empty() ? "" : " ", fmt::join(lacking, " ")));
   if (Done written = write_line(host, path, *text); !written) return written;
   if (holds(host)) return {};
-  return tl::unexpected(config::Problem{
-      path, fmt::format("lacks {} still", fmt::join(arguments, " ")), "see who else writes it"});
+  return tl::unexpected(config::Problem{path,
+                                        fmt::format("still lacks {}", fmt::join(arguments, " ")),
+                                        "find out which program overwrites it"});
 }
 
 Reverted CommandLineFile::revert(Host& host, const Before& before) const {
   if (Done cleared = clear_temporary(host, path); !cleared) return reverted(cleared);
   if (host.facts(path).kind == FileKind::kAbsent)
-    return {{}, {{path, "is there no more, so that nothing is taken from it", ""}}};
+    return {{}, {{path, "no longer exists: nothing to remove", ""}}};
   const Result<std::string> now = host.read_file(path);
   if (!now) return reverted(tl::unexpected(problem_of(host, path, now.error())));
   std::string text = *now;
@@ -99,7 +100,7 @@ Reverted CommandLineFile::revert(Host& host, const Before& before) const {
 }
 
 std::string CommandLineFile::restored(const Before& before) const {
-  return fmt::format("{} go from {}",
+  return fmt::format("{} are removed from {}",
                      fmt::join(lacking_words(arguments, config::own_words(before.text)), " "),
                      path);
 }

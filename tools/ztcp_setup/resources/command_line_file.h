@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Arguments in a file that holds the kernel command line of the next boots (/etc/kernel/cmdline),
-// of which systemd-boot's entries are made. The file is the operator's: arguments are added at its
-// end, and what was not there before is taken away again, wherever the file was edited since.
+// Arguments in a file with the kernel command line of the next boots (/etc/kernel/cmdline), from
+// which systemd-boot's entries are made. The file is the operator's: arguments are appended, and
+// undo removes those that were not there before, even if the file was edited since.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ struct CommandLineFile {
   };
   static constexpr const char* kKind = "command_line_file";
   static constexpr bool kLostAtBoot = false;
-  static constexpr bool kStays = true;  // As boot arguments of grubby's.
+  static constexpr bool kStays = true;  // As in BootArguments.
   std::string id() const { return path; }
   void check(Host& host, const Others& others, config::Problems& problems) const;
   bool holds(Host& host) const;

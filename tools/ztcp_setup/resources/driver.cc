@@ -38,7 +38,7 @@ Done write(Host& host, const std::string& path, const std::string& value) {
   return {};
 }
 
-// Lets go of the function, whoever has it.
+// Unbinds the function from its driver, if any.
 Done unbind(Host& host, const std::string& address) {
   if (pci::driver_of(host, address).empty()) return {};
   Done written = write(host, config::pci_folder(address) + "/driver/unbind", address);
@@ -46,7 +46,7 @@ Done unbind(Host& host, const std::string& address) {
   if (driver.empty()) return {};
   if (!written) return written;
   return tl::unexpected(config::Problem{
-      address, fmt::format("its driver {} did not let it go", driver), "dmesg | tail"});
+      address, fmt::format("its driver {} did not release it", driver), "dmesg | tail"});
 }
 
 bool has_addresses(const InterfaceState& link) {
@@ -60,17 +60,17 @@ bool has_addresses(const InterfaceState& link) {
 
 }  // namespace
 
-// A group is given to a process whole: nothing in it may stay with a kernel driver.
+// A group goes to a process as a whole: no other member may stay with a kernel driver.
 void Driver::check_group(Host& host, const Others& others, config::Problems& problems) const {
   for (const std::string& other : host.list(config::pci_folder(pci) + "/iommu_group/devices")) {
     if (other == pci || others.taken.contains(other)) continue;
     const std::string its = pci::driver_of(host, other);
-    // Bridges stay with pcieport; vfio knows that.
+    // Bridges stay with pcieport; vfio allows that.
     const bool bridge = pci::line_of(host, other, "class").starts_with("0x0604");
     if (its.empty() || its == kVfio || its == "pci-stub" || bridge) continue;
     problems.push_back(
         {pci,
-         fmt::format("shares IOMMU group {} with {}, which {} drives: vfio would refuse the group",
+         fmt::format("shares IOMMU group {} with {}, driven by {}: vfio would refuse the group",
                      config::iommu_group(host, pci), other, its),
          "move one of the two cards to another slot, or enable ACS in the firmware"});
   }
@@ -83,11 +83,10 @@ std::optional<config::Problem> Driver::in_use(Host& host) const {
     if (!holder) continue;
     if (holder->pid == 0)
       return config::Problem{
-          pci,
-          fmt::format("a process that can't be seen from here (another container?) holds {}", node),
+          pci, fmt::format("an invisible process (in another container?) has {} open", node),
           "end the job that uses it, then run this again"};
     return config::Problem{
-        pci, fmt::format("process {} ({}) holds {}", holder->pid, holder->command, node),
+        pci, fmt::format("process {} ({}) has {} open", holder->pid, holder->command, node),
         fmt::format("end that job (kill {}), then run this again", holder->pid)};
   }
   return std::nullopt;
@@ -128,14 +127,15 @@ void Driver::check(Host& host, const Others& others, config::Problems& problems)
   if (holds(host)) return;
   if (const std::string kind = pci::line_of(host, pci, "class"); !kind.starts_with("0x02"))
     problems.push_back(
-        {pci, fmt::format("is no network device (class {}), and is left alone", kind),
-         fmt::format("lspci -nns {} shows what it is; sudo ztcp_setup looks for NICs anew", pci)});
+        {pci, fmt::format("is not a network device (class {}), not changed", kind),
+         fmt::format("lspci -nns {} describes it; sudo ztcp_setup searches for NICs anew", pci)});
   if (const std::string functions = pci::line_of(host, pci, "sriov_numvfs");
       !functions.empty() && functions != "0")
     problems.push_back({pci, fmt::format("has {} virtual functions, which would vanish", functions),
                         fmt::format("echo 0 | sudo tee {}/sriov_numvfs", device)});
   if (host.facts(device + "/driver_override").kind == FileKind::kAbsent)
-    problems.push_back({device + "/driver_override", "is not there", "wants Linux 3.16 or newer"});
+    problems.push_back(
+        {device + "/driver_override", "does not exist", "Linux 3.16 or newer is needed"});
   if (!others.load_module && host.facts(driver_folder(driver)).kind == FileKind::kAbsent)
     problems.push_back({pci, fmt::format("the driver {} is not loaded", driver),
                         fmt::format("sudo modprobe {}", driver)});
@@ -183,7 +183,7 @@ Preview Driver::preview(Host& host) const {
 Done Driver::apply(Host& host, Before& before) const {
   if (!pci::is_there(host, pci)) return tl::unexpected(absent(pci));
   if (auto problem = another_device(host, before)) return tl::unexpected(std::move(*problem));
-  // Down first: its queues are still and its routes gone before its driver goes.
+  // Down first: queues stop and routes are removed before the driver goes.
   for (const std::string& name : config::interfaces_of(host, pci)) {
     const auto link = host.link(name);
     if (!link || !*link || !(*link)->up) continue;
@@ -219,13 +219,13 @@ Reverted Driver::revert(Host& host, const Before& before) const {
   if (const std::string id = pci::id_of(host, pci); id != before.id)
     return {{},
             {{pci,
-              fmt::format("is another device ({}) than set-up took over ({}): left alone", id,
+              fmt::format("is another device ({}) than set-up took over ({}): not changed", id,
                           before.id),
               ""}}};
-  // A cloned disk image or a NIC attached in its place: name, MAC and addresses are not for it.
+  // After cloning a disk image or replacing a NIC: name, MAC and addresses belong to another NIC.
   if (pci::driver_of(host, pci) == before.driver)
     if (const auto other = another_device(host, before))
-      return {{}, {{pci, other->what + ": left alone", ""}}};
+      return {{}, {{pci, other->what + ": not changed", ""}}};
   Reverted reverted = revert_driver(host, before);
   if (reverted.faults.empty()) restore_interfaces(host, pci, before.links, reverted);
   return reverted;

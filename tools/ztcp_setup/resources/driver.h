@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The driver that has a PCI function. A network interface it had before is taken down first, its
-// addresses, routes, MTU and VLANs recorded; reverting brings back the driver and all of these.
+// The driver of a PCI function. A network interface that it has is taken down first, and its
+// addresses, routes, MTU and VLANs are recorded; reverting restores the driver and all of these.
 //
-// As the kernel wants it: driver_override names the driver that may have the function, then it is
-// unbound and probed anew. Nothing here believes a write that succeeded; it looks at the driver
-// link.
+// In the kernel's order: driver_override names the driver that may have the function, then it is
+// unbound and probed again. A successful write proves nothing: the driver link is checked.
 #pragma once
 
 #include <optional>
@@ -22,7 +21,7 @@ struct Driver {
   std::string driver;  // "vfio-pci"
 
   struct Before {
-    std::string id;  // "1af4:1041": whether it is the same device still.
+    std::string id;  // "1af4:1041", to recognise the device.
     std::string driver;
     std::string driver_override;
     std::vector<InterfaceState> links;
@@ -40,14 +39,14 @@ struct Driver {
   Reverted revert(Host& host, const Before& before) const;
   std::string restored(const Before& before) const;
   void tell(Others& others) const { others.taken.insert(pci); }
-  // A NIC that got a new life in the network since is recorded anew.
+  // A NIC that the host has reconfigured since is recorded anew.
   bool replaces(const Before& before) const;
   std::optional<config::Problem> in_use(Host& host) const;
   void fields(Fields& fields);
 
  private:
   void check_group(Host& host, const Others& others, config::Problems& problems) const;
-  // Whether the function is another NIC than was recorded. PCI addresses move when cards are added.
+  // Whether the function is not the recorded NIC. PCI addresses move when cards are added.
   std::optional<config::Problem> another_device(Host& host, const Before& before) const;
   Reverted revert_driver(Host& host, const Before& before) const;
 };

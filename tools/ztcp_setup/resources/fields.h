@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The fields of a record of the journal, by name. A record names its fields once, in one function;
-// the same function writes them and reads them back, for the one who calls it brings a Fields that
-// writes, or one that reads.
+// The fields of a journal record, by name. A record names its fields in one function, which both
+// writes and reads them: the caller passes a Fields that writes, or one that reads.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +27,17 @@ class Fields {
   virtual void bytes(const char* name, std::string& value) = 0;
   virtual void flag(const char* name, bool& value) = 0;
   virtual void number(const char* name, std::uint32_t& value) = 0;
-  virtual void mode(const char* name, std::uint32_t& value) = 0;  // As chmod takes it: "0644".
+  virtual void mode(const char* name, std::uint32_t& value) = 0;  // Written as for chmod: "0644".
   virtual void ownership(const char* name, Ownership& value) = 0;
   virtual void texts(const char* name, Texts& values) = 0;
   virtual void text_pairs(const char* name, TextPairs& pairs) = 0;
   virtual void byte_pairs(const char* name, TextPairs& pairs) = 0;
   virtual void number_pairs(const char* name, NumberPairs& pairs) = 0;
-  // Left out of the journal where there is none, or zero.
+  // Left out of the journal if absent or zero.
   virtual void optional_number(const char* name, std::optional<std::uint32_t>& value) = 0;
   virtual void optional_time(const char* name, std::int64_t& value) = 0;
 
-  // Records in a record. A journal of an older schema may lack one that is `newer`.
+  // Nested records. A journal of an older schema may lack one that is `newer`.
   enum class Since : std::uint8_t { kAlways, kNewer };
   template <class Record, class Name>
   void records(const char* name, std::vector<Record>& values, Name&& name_fields,
@@ -54,7 +53,7 @@ class Fields {
  protected:
   using Size = std::function<std::size_t()>;
   using Item = std::function<void(std::size_t index, Fields& fields)>;
-  // Writing: `item` for each of `size()`. Reading: for each that the journal has.
+  // Writing: calls `item` for each of `size()`. Reading: for each in the journal.
   virtual void list(const char* name, Since since, const Size& size, const Item& item) = 0;
 };
 

@@ -16,9 +16,9 @@ std::optional<Ownership> File::wanted(Host& host) const {
 void File::check(Host& host, const Others&, config::Problems& problems) const {
   if (auto problem = why_not_trusted(host, path)) problems.push_back(std::move(*problem));
   const FileKind kind = host.facts(path).kind;
-  // Of a link it has been told.
+  // Links have been reported.
   if (kind != FileKind::kAbsent && kind != FileKind::kFile && kind != FileKind::kLink)
-    problems.push_back({path, "is there and is no file", "move it away"});
+    problems.push_back({path, "exists and is not a file", "move it away"});
   check_names(host, path, "", group, problems);
 }
 
@@ -60,8 +60,8 @@ Done File::apply(Host& host, Before& before) const {
   if (Done made = make_folders(host, before.made_folders); !made) return made;
   if (Done placed = place_file(host, path, text, *owner); !placed) return placed;
   if (!holds(host))
-    return tl::unexpected(
-        config::Problem{path, "was written and reads otherwise", "see who else writes it"});
+    return tl::unexpected(config::Problem{path, "was written, but has another content",
+                                          "find out which program overwrites it"});
   return {};
 }
 
@@ -88,12 +88,12 @@ std::string File::restored(const Before& before) const {
 }
 
 Reverted File::revert(Host& host, const Before& before) const {
-  // Whoever put something else in its place did not ask us.
+  // Leave it alone if something else replaced the file.
   const FileKind kind = host.facts(path).kind;
   if (kind != FileKind::kFile && kind != FileKind::kAbsent) {
     Reverted done = reverted(clear_temporary(host, path));
     done.notes.push_back(
-        {path, "is no file any more, and stays", fmt::format("ls -ld {}", shell_word(path))});
+        {path, "is no longer a file, not changed", fmt::format("ls -ld {}", shell_word(path))});
     return done;
   }
   if (!before.existed) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A file that is ours as a whole. Folders that it needs and that are missing are made, and removed,
-// with it.
+// A file that belongs to ztcp as a whole. Missing parent folders are created and removed with it.
 #pragma once
 
 #include <string>
@@ -37,7 +36,7 @@ struct File {
   Done apply(Host& host, Before& before) const;
   Reverted revert(Host& host, const Before& before) const;
   std::string restored(const Before& before) const;
-  // A file that somebody has changed since set-up wrote it is renamed, not lost.
+  // A file that was edited since set-up wrote it is renamed, not lost.
   std::optional<std::string> kept_as(Host& host, const Before& before) const;
   Reverted keep_edited(Host& host, const Before& before) const;
   void note_ids(Host& host) { ids.note(host, "", group); }

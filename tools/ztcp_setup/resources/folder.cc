@@ -13,28 +13,28 @@ std::optional<Ownership> Folder::wanted(Host& host) const {
   return ownership_of(host, mode, user, group, ids);
 }
 
-// /tmp or /run/lock, say, by a typo: it would be closed to all who use it, or what is in it given
-// away. Locks alone may be ztcp's own.
+// A typo may name /tmp or /run/lock: set-up would lock out its users, or expose its content. A
+// folder of ztcp's own contains only locks.
 std::string Folder::other_use(Host& host) const {
   for (const std::string& name : host.list(path))
     if (!name.ends_with(".lock")) return "holds " + name;
   constexpr std::uint32_t kOthersWrite = 0002;
   const bool is_for_all = (host.facts(path).ownership.mode & kOthersWrite) != 0;
-  return is_for_all && (mode & kOthersWrite) == 0 ? "is for everybody to write to" : "";
+  return is_for_all && (mode & kOthersWrite) == 0 ? "is writable by everybody" : "";
 }
 
 void Folder::check(Host& host, const Others&, config::Problems& problems) const {
-  // Its own mode is what is wanted here; the folders above it must be root's.
+  // The wanted mode applies to the folder itself; those above it must be root's.
   if (auto problem = why_not_trusted(host, folder_of(path)))
     problems.push_back(std::move(*problem));
   const FileKind kind = host.facts(path).kind;
   if (kind != FileKind::kFolder && kind != FileKind::kAbsent)
-    problems.push_back({path, "is there and is no folder", "move it away"});
+    problems.push_back({path, "exists and is not a folder", "move it away"});
   if (kind == FileKind::kFolder && !holds(host))
     if (const std::string use = other_use(host); !use.empty())
       problems.push_back(
           {path,
-           fmt::format("is {} and {}: it is not made {}, for it is in other use",
+           fmt::format("is {} and {}: not made {}, since it has another use",
                        ownership_text(host, path), use, ownership_text(mode, user, group)),
            "name a folder of its own as run_dir in the config"});
   check_names(host, path, user, group, problems);
@@ -77,14 +77,14 @@ std::string Folder::restored(const Before& before) const {
 Reverted Folder::revert(Host& host, const Before& before) const {
   const FileFacts facts = host.facts(path);
   if (!before.existed) {
-    // Jobs leave them behind; none holds them any more, or the NICs would be busy.
+    // Jobs leave locks behind; none holds them any more, or the NICs would be busy.
     if (facts.kind == FileKind::kFolder && !host.list(path).empty())
       if (const Status removed = host.remove_locks(path); !removed)
         return {{problem_of(host, path, removed.error(), "ls -l " + shell_word(path))}, {}};
     if (Done cleared = clear_folders(host, {path}); !cleared) return reverted(cleared);
     Reverted done = reverted(clear_folders(host, before.made_folders));
     if (const auto left = host.list(path); !left.empty())
-      done.notes.push_back({path, fmt::format("holds {}, and stays", left.front()),
+      done.notes.push_back({path, fmt::format("contains {}, not removed", left.front()),
                             fmt::format("ls -la {}", shell_word(path))});
     return done;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A folder. It is removed again when it was not there before and holds nothing but lock files.
+// A folder. Undo removes it if it did not exist before and contains only lock files.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ struct Folder {
     void fields(Fields& fields);
   };
   static constexpr const char* kKind = "folder";
-  static constexpr bool kLostAtBoot = true;  // Some lie in memory, as /run does.
+  static constexpr bool kLostAtBoot = true;  // Some are in memory, like /run.
   std::string id() const { return path; }
   void check(Host& host, const Others& others, config::Problems& problems) const;
   bool holds(Host& host) const;
@@ -39,7 +39,7 @@ struct Folder {
   void fields(Fields& fields);
 
  private:
-  std::string other_use(Host& host) const;  // "holds NAME"; empty: none that can be seen.
+  std::string other_use(Host& host) const;  // "holds NAME"; empty: none visible.
   std::optional<Ownership> wanted(Host& host) const;
 };
 

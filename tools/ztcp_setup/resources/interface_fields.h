@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a network interface knew, as the journal keeps it.
+// The recorded state of a network interface, as the journal keeps it.
 #pragma once
 
 #include "tools/ztcp_setup/host/interface_state.h"

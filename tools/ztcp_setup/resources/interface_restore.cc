@@ -22,26 +22,26 @@ using std::chrono::seconds;
 constexpr milliseconds kStep{50};
 constexpr int kStepsForInterface = 400;
 constexpr int kStepsForName = 60;
-// What manages the network (systemd-networkd, NetworkManager) sees the interface come back, too,
-// and may take addresses away between two steps of ours: what is missing then is added again.
+// Network managers (systemd-networkd, NetworkManager) notice the returning interface, too, and may
+// remove addresses between two steps: missing ones are added again.
 constexpr int kRounds = 10;
 constexpr milliseconds kRoundPause{500};
-// A lease is asked for once the carrier is there; DHCP's first question is repeated after 4 s, then
-// after 8 (RFC 2131 section 4.1).
+// A lease is requested once the carrier is up; DHCP repeats its first request after 4 s, then after
+// 8 (RFC 2131 section 4.1).
 constexpr milliseconds kLeaseStep{250};
 constexpr int kStepsForLease = 80;
 constexpr int kStepsForManager = 8;
 
 class Restorer {
  public:
-  // Every lease is waited for `patience` steps at most, all of them together.
+  // Waits at most `patience` steps for all leases together.
   Restorer(Host& host, Reverted& reverted, int& patience)
       : host_(host), reverted_(reverted), patience_(patience) {}
 
   void restore(const InterfaceState& wanted) {
     const auto now = host_.link(wanted.name);
     if (!now || !*now) {
-      fault(wanted.name, "is not there to be put back", "ip link");
+      fault(wanted.name, "did not come back", "ip link");
       return;
     }
     if ((*now)->mac != wanted.mac || (*now)->mtu_bytes != wanted.mtu_bytes ||
@@ -62,7 +62,7 @@ class Restorer {
     add(wanted, wanted.neighbours);
   }
 
-  // Once all addresses are there: a route names its source and goes through neighbours.
+  // After all addresses: a route names its source and leads through neighbours.
   void restore_routes(const InterfaceState& wanted) {
     add(wanted, wanted.routes);
     for (const InterfaceState& child : wanted.children)
@@ -79,7 +79,7 @@ class Restorer {
     if (there && *there && !has_child(parent, child)) {
       strangers_.insert(child.name);
       return fault(child.name,
-                   fmt::format("is another interface than the {} that {} had, and is left alone",
+                   fmt::format("is another interface than the {} that {} had, not changed",
                                child.kind, parent),
                    fmt::format("sudo ip link set dev {} name NAME, then sudo ztcp_setup --undo",
                                child.name));
@@ -103,8 +103,8 @@ class Restorer {
                fmt::format("echo {} | sudo tee {}", value.substr(0, value.find('\n')), path));
   }
 
-  // An address that a running DHCP client would find there, it takes for its own, but forgets its
-  // metric; and it renews only what it was given itself. So it goes first.
+  // A running DHCP client adopts an address that it finds, but without its metric, and renews only
+  // addresses it obtained itself. So the client goes first.
   void await_lease(const InterfaceState& wanted) {
     const auto leased = [](const NetworkItem& item) { return item.expires_unix_s != 0; };
     if (std::none_of(wanted.addresses.begin(), wanted.addresses.end(), leased)) return;
@@ -120,8 +120,8 @@ class Restorer {
     }
   }
 
-  // systemd-networkd or NetworkManager: they see to an interface by themselves when it comes back,
-  // once they have noticed it.
+  // systemd-networkd and NetworkManager configure a returning interface by themselves, once they
+  // have noticed it.
   bool has_manager(const std::string& name, bool is_new) {
     const auto index = host_.read_value(fmt::format("/sys/class/net/{}/ifindex", name));
     if (!index) return false;
@@ -143,7 +143,7 @@ class Restorer {
       if (item.expires_unix_s != 0)
         reverted_.notes.push_back(
             {link.name, fmt::format("has a lease back ({})", item.command),
-             fmt::format("have it renewed by what manages the interface: networkctl renew {0}, "
+             fmt::format("have the interface's manager renew it: networkctl renew {0}, "
                          "nmcli device reapply {0} or dhclient {0}",
                          link.name)});
     }
@@ -171,7 +171,7 @@ class Restorer {
 
   Host& host_;
   Reverted& reverted_;
-  std::set<std::string> strangers_;  // They have names of ours.
+  std::set<std::string> strangers_;  // Other interfaces with names of ours.
   int& patience_;
 };
 
@@ -181,7 +181,7 @@ bool all_named(const std::vector<std::string>& names, const std::vector<Interfac
   });
 }
 
-// The kernel's own names, where nothing renames them any more: by MAC, else the only one left.
+// Restores the kernel's names where nothing else renames them: by MAC, else the only one left.
 void name_as_before(Host& host, const std::string& address,
                     const std::vector<InterfaceState>& links) {
   for (const InterfaceState& link : links) {
@@ -200,7 +200,7 @@ void name_as_before(Host& host, const std::string& address,
         chosen = name;
     }
     if (chosen.empty()) continue;
-    // An interface that is up keeps its name on older kernels.
+    // An interface that is up cannot be renamed on older kernels.
     static_cast<void>(host.set_up(chosen, false));
     static_cast<void>(host.rename_link(chosen, link.name));
   }
@@ -217,7 +217,7 @@ void restore_interfaces(Host& host, const std::string& address,
   for (int i = 0; i < kStepsForName && !all_named(config::interfaces_of(host, address), links); ++i)
     host.pause(kStep);
   if (!all_named(config::interfaces_of(host, address), links)) name_as_before(host, address, links);
-  // An interface of that name may be another NIC's.
+  // An interface of that name may belong to another NIC.
   const std::vector<std::string> names = config::interfaces_of(host, address);
   std::vector<InterfaceState> found;
   for (const InterfaceState& link : links) {
@@ -226,12 +226,12 @@ void restore_interfaces(Host& host, const std::string& address,
     else
       reverted.faults.push_back(
           {address,
-           fmt::format("its interface {} did not come back by that name; it has: {}", link.name,
+           fmt::format("its interface {} did not come back under that name; it has: {}", link.name,
                        names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))),
            fmt::format("sudo ip link set dev NAME name {}, then sudo ztcp_setup --undo",
                        link.name)});
   }
-  // Once, while it is still: each may reset the NIC.
+  // Once, before addresses: each setting may reset the NIC.
   for (const InterfaceState& link : found) restore_settings(host, link, reverted);
   Reverted round;
   int patience = kStepsForLease;

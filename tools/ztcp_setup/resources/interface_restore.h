@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Puts a NIC's interfaces back as they were recorded. Each step looks first, so that it can be
-// stopped anywhere and begun again, and gets on with a network manager that does the same.
+// Restores a NIC's interfaces as recorded. Each step checks first, so that it can be interrupted
+// and repeated, and works beside a network manager that restores the same.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace ztcp::setup {
 
-// Waits for the interfaces of the PCI function, then restores all they knew.
+// Waits for the interfaces of the PCI function, then restores their state.
 void restore_interfaces(Host& host, const std::string& address,
                         const std::vector<InterfaceState>& links, Reverted& reverted);
 

@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kPageSize = "hugepagesz=";
 constexpr const char* kPageCount = "hugepages=";
 
-// How many words the argument that begins at `at` has.
+// Number of words of the argument that begins at `at`.
 std::size_t words_of_argument(const KernelWords& words, std::size_t at) {
   const bool pair = words[at].starts_with(kPageSize) && at + 1 < words.size() &&
                     words[at + 1].starts_with(kPageCount);

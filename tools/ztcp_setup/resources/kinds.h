@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The kinds of resources there are. This is the one list of them: meson.build takes the sources
-// from the headers that are included here.
+// The only list of the kinds of resources: meson.build takes the sources from the headers included
+// here.
 #pragma once
 
 #include <variant>

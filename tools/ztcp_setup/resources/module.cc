@@ -52,7 +52,7 @@ std::string Module::restored(const Before&) const {
 
 Reverted Module::revert(Host& host, const Before&) const {
   if (!holds(host)) return {};
-  // Devices that others have given to it since would be taken from them.
+  // Unloading would take devices away that it drives for other programs.
   for (const std::string& device : host.list("/sys/bus/pci/drivers/" + name))
     if (device.find(':') != std::string::npos)
       return {{}, {{"module " + name, "stays: it drives " + device, ""}}};

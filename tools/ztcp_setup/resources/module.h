@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A kernel module, or driver, that is loaded.
+// A loaded kernel module or driver.
 #pragma once
 
 #include <string>

@@ -73,13 +73,15 @@ Reverted Mount::revert(Host& host, const Before& before) const {
   if (mounted && !fulfilled_by(*mounted))
     return {{},
             {{path,
-              fmt::format("has {} ({}) mounted, which is not set-up's; it stays", mounted->type,
+              fmt::format("has {} ({}) mounted, which is not set-up's; not changed", mounted->type,
                           mounted->options),
               ""}}};
   if (const Status done = mounted ? host.unmount(path) : Status{}; !done)
-    return {{problem_of(host, path, done.error(),
-                        fmt::format("stop what uses it (fuser -vm {0}), sudo umount {0}", path))},
-            {}};
+    return {
+        {problem_of(
+            host, path, done.error(),
+            fmt::format("stop the programs that use it (fuser -vm {0}), sudo umount {0}", path))},
+        {}};
   return reverted(clear_folders(host, before.made_folders));
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A file system mounted at a folder (hugetlbfs), which is made if need be. What was not mounted
-// before is unmounted again.
+// A file system mounted at a folder (hugetlbfs); the folder is created if needed. Undo unmounts it
+// if it was not mounted before.
 #pragma once
 
 #include <string>

@@ -12,8 +12,8 @@ std::string Notice::id() const { return fmt::format("{}", fmt::join(argv, " "));
 
 void Notice::check(Host& host, const Others&, config::Problems& problems) const {
   if (!argv.empty() && !host.has_program(argv.front()))
-    problems.push_back(
-        {argv.front(), "is not installed", fmt::format("install what brings {}", argv.front())});
+    problems.push_back({argv.front(), "is not installed",
+                        fmt::format("install the package with {}", argv.front())});
 }
 
 Preview Notice::preview(Host&) const { return {"", "", "", id()}; }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A program that makes others notice the resources before it, back to the notices before those
-// ("update-grub", "systemctl daemon-reload"): run behind them when one of them changed something,
-// and again when they are reverted.
+// A program ("update-grub", "systemctl daemon-reload") that makes other programs read the resources
+// between the previous notices and this one: run behind them when one of them changed, and again
+// when they are reverted.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct Notice {
   std::vector<std::string> argv;
 
   struct Before {
-    bool due = false;  // Something it should make noticed has changed since it ran.
+    bool due = false;  // A resource it announces has changed since it ran.
     void fields(Fields& fields) { fields.flag("due", due); }
   };
   static constexpr const char* kKind = "notice";

@@ -31,19 +31,19 @@ std::optional<Ownership> ownership_of(Host& host, std::uint32_t mode, const std:
 void check_names(Host& host, const std::string& where, const std::string& user,
                  const std::string& group, config::Problems& problems) {
   if (!user.empty() && !host.user_id(user))
-    problems.push_back({where, fmt::format("there is no user {} to give it to", user),
+    problems.push_back({where, fmt::format("there is no user {} for it", user),
                         fmt::format("sudo useradd {}", user)});
   if (!group.empty() && !host.group_id(group))
-    problems.push_back({where, fmt::format("there is no group {} to give it to", group),
+    problems.push_back({where, fmt::format("there is no group {} for it", group),
                         fmt::format("sudo groupadd {}", group)});
 }
 
-// Accounts of a directory are not known at boot, before the network.
+// Accounts of a directory service are unknown at boot, before the network.
 tl::unexpected<config::Problem> unknown_owner(const std::string& where, const std::string& user,
                                               const std::string& group) {
   return tl::unexpected(config::Problem{
       where,
-      fmt::format("nobody knows the {} {} now", group.empty() ? "user" : "group",
+      fmt::format("the {} {} is unknown now", group.empty() ? "user" : "group",
                   group.empty() ? user : group),
       fmt::format("when getent {} {} finds it: sudo ztcp_setup --boot",
                   group.empty() ? "passwd" : "group", group.empty() ? user : group)});

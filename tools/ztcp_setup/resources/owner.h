@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Users and groups by name, of files, folders and devices. An empty name is root's.
+// Users and groups of files, folders and devices, by name. An empty name is root.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@
 
 namespace ztcp::setup {
 
-// The numbers of a user and a group when a resource was applied, as the journal remembers them:
-// accounts of a directory are not known at boot, before the network.
+// The numbers of a user and a group when a resource was applied, kept in the journal: accounts of a
+// directory service are unknown at boot, before the network.
 struct Ids {
   std::optional<std::uint32_t> user;
   std::optional<std::uint32_t> group;
@@ -23,7 +23,7 @@ struct Ids {
   void fields(Fields& fields);
 };
 
-// Absent: nobody knows a name, now or ever.
+// Absent: a name is unknown, now and in the journal.
 std::optional<Ownership> ownership_of(Host& host, std::uint32_t mode, const std::string& user,
                                       const std::string& group, const Ids& ids);
 void check_names(Host& host, const std::string& where, const std::string& user,
@@ -34,7 +34,7 @@ tl::unexpected<config::Problem> unknown_owner(const std::string& where, const st
 std::string or_root(const std::string& name);
 // "0660 root:ztcp"
 std::string ownership_text(std::uint32_t mode, const std::string& user, const std::string& group);
-// Of what is there; empty: nothing is.
+// The present ownership; empty: it does not exist.
 std::string ownership_text(Host& host, const std::string& path);
 
 }  // namespace ztcp::setup

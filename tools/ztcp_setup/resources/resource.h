@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A state of the machine that set-up wants, of any kind: the seam between the plan, which decides,
-// and the run, which applies it, journals it and reverts it. It names the state that is wanted,
-// never the way there; the state before is read when it is applied and goes into the journal first.
-// A resource that holds already changes nothing.
+// A wanted state of the machine, of any kind: the interface between the plan, which decides, and
+// the run, which applies, journals and reverts. It describes the wanted state, not the steps; the
+// state before is read when it is applied, and goes into the journal first. A resource that holds
+// already changes nothing.
 #pragma once
 
 #include <optional>
@@ -20,41 +20,40 @@ struct Resource {
   std::string why;  // One line for people: "0000:1b:00.0 (ztcp0): virtio-pci -> vfio-pci".
   Kinds::What what;
 };
-// Applied in order, reverted in reverse. The whole list, whether it holds already or not: what an
-// earlier set-up applied and is wanted no longer is reverted.
+// Applied in order, reverted in reverse. Always the whole list, also those that hold already:
+// resources of an earlier set-up that are missing from it are reverted.
 using Resources = std::vector<Resource>;
 
 // The state before a resource was applied; of the same kind as the resource.
 using Before = Kinds::Before;
 
-// What a resource is about, the same whatever is wanted of it: "driver 0000:3b:00.0".
+// The resource's identity, independent of the wanted state: "driver 0000:3b:00.0".
 std::string key_of(const Resource& resource);
 bool is_notice(const Resource& resource);
 
-// What speaks against them: all of it, before anything is changed.
+// All faults, found before anything is changed.
 config::Problems faults_of(Host& host, const Resources& resources);
 bool holds(Host& host, const Resource& resource);
 Read<Before> read_before(Host& host, const Resource& resource);
 Preview preview(Host& host, const Resource& resource);
 Done apply(Host& host, const Resource& resource, Before& before);
 Reverted revert(Host& host, const Resource& resource, const Before& before);
-// What revert() makes of it, for people: "virtio-pci, with eth1".
+// The result of revert(), for people: "virtio-pci, with eth1".
 std::string restored(const Resource& resource, const Before& before);
 
-// What only some kinds have; see kind.h.
+// Optional members of kinds; see kind.h.
 void note_ids(Host& host, Resource& resource);
 bool lost_at_boot(const Resource& resource);
 bool stays(const Resource& resource);
 bool may_fall_short(const Resource& resource);
 bool is_never_half(const Resource& resource);
 void hold_more(const Resource& resource, Before& before);
-// Whether a state that was read anew can be worth more than that of the journal, and whether this
-// one is.
+// Whether a newly read state can replace that of the journal, and whether this one does.
 bool may_be_replaced(const Resource& resource);
 bool replaces(const Resource& resource, const Before& fresh);
 std::optional<config::Problem> in_use(Host& host, const Resource& resource);
 bool keeps_edits(const Resource& resource);
-// Where what people wrote since goes, when this is applied anew or reverted; absent: nobody did.
+// The path that edits are saved to when this is applied anew or reverted; absent: no edits.
 std::optional<std::string> kept_as(Host& host, const Resource& resource, const Before& before);
 Reverted keep_edited(Host& host, const Resource& resource, const Before& before);
 
@@ -62,7 +61,7 @@ Reverted keep_edited(Host& host, const Resource& resource, const Before& before)
 const char* kind_of(const Resource& resource);
 void fields_of(Resource& resource, Fields& fields);
 void fields_of(Before& before, Fields& fields);
-// An empty resource of the kind, and an empty state of it. Absent: there is no such kind.
+// An empty resource of the kind, and an empty state of it. Absent: unknown kind.
 std::optional<Kinds::What> what_of_kind(const std::string& kind);
 Before before_of_kind(const Resource& resource);
 

@@ -36,7 +36,7 @@ std::optional<std::uint32_t> value_in(const std::vector<SettingGroup>& settings,
   return std::nullopt;
 }
 
-// Of `wanted` what is otherwise now. A value that the driver no longer tells is, too.
+// The settings of `wanted` that differ now, including those that the driver no longer reports.
 SettingGroup difference(const SettingGroup& wanted, const std::vector<SettingGroup>& now) {
   SettingGroup different{wanted.name, {}};
   for (const auto& [name, value] : wanted.values)
@@ -44,14 +44,14 @@ SettingGroup difference(const SettingGroup& wanted, const std::vector<SettingGro
   return different;
 }
 
-// What stands in the way, if the driver said it.
+// The driver's error, if it gave one.
 std::string reason(const Status& status) {
   if (status) return "the driver did not take it";
   return status.error().sys_errno != 0 ? std::strerror(status.error().sys_errno)
                                        : describe(status.error().code);
 }
 
-// A driver that refuses them together may take some of them.
+// A driver that refuses them together may accept some of them.
 Status set(Host& host, const std::string& link, const SettingGroup& group) {
   const Status together = host.set_settings(link, group);
   if (together || group.values.size() == 1) return together;
@@ -71,7 +71,7 @@ std::string settings_command(const std::string& link, const SettingGroup& group)
 
 void restore_settings(Host& host, const InterfaceState& wanted, Reverted& reverted) {
   for (const SettingGroup& group : wanted.settings) {
-    // Anew for each: the number of channels may decide over what comes after it.
+    // Read anew for each: the number of channels may affect the settings after it.
     const auto now = host.settings(wanted.name);
     const SettingGroup different = difference(group, now.value_or(std::vector<SettingGroup>{}));
     if (different.values.empty()) continue;
@@ -83,7 +83,7 @@ void restore_settings(Host& host, const InterfaceState& wanted, Reverted& revert
           {wanted.name,
            fmt::format("{} {} was {} and is {} now: {}", group.name, name,
                        text_of(group.name, name, value),
-                       left ? text_of(group.name, name, *left) : "not to be had", reason(status)),
+                       left ? text_of(group.name, name, *left) : "unavailable", reason(status)),
            "sudo " + settings_command(wanted.name, {group.name, {{name, value}}})});
     }
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Gives a driver the settings back that it had before its NIC was taken: a driver that binds anew
-// starts with its defaults. Only what differs is set. What the driver doesn't take is noted, and is
-// no fault: the network works without it.
+// Restores a driver's settings from before its NIC was taken: a newly bound driver starts with its
+// defaults. Sets only differences. Refused settings are notes, not faults: the network works
+// without them.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace ztcp::setup {
 
-// What a person would type: "ethtool -G eth1 rx 1024 tx 512".
+// The equivalent command: "ethtool -G eth1 rx 1024 tx 512".
 std::string settings_command(const std::string& link, const SettingGroup& group);
 
 void restore_settings(Host& host, const InterfaceState& wanted, Reverted& reverted);

@@ -22,8 +22,8 @@ std::optional<bool> is_enabled(Host& host, const std::string& name) {
 
 void Unit::check(Host& host, const Others&, config::Problems& problems) const {
   if (!host.has_program("systemctl"))
-    problems.push_back({name, "there is no systemctl to enable it with",
-                        "this machine wants set-up at each boot: ztcp_setup --boot"});
+    problems.push_back({name, "systemctl, which enables it, does not exist",
+                        "run ztcp_setup --boot at each boot"});
 }
 
 bool Unit::holds(Host& host) const { return is_enabled(host, name).value_or(false); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A systemd unit that is enabled. One that was not enabled before is disabled again.
+// An enabled systemd unit. Undo disables it if it was not enabled before.
 #pragma once
 
 #include <string>

@@ -15,10 +15,10 @@
 namespace ztcp::setup::resource {
 namespace {
 
-// Pages of 1 GiB are looked for all over the memory.
+// For pages of 1 GiB the kernel searches all memory.
 constexpr std::chrono::seconds kValueLimit{120};
 
-// "always [madvise] never" means madvise; Y and N are how booleans read.
+// "always [madvise] never" means madvise; booleans read back as Y and N.
 std::string meaning_of(std::string text) {
   text = std::string(config::trimmed(text));
   if (const auto open = text.find('['), close = text.find(']');
@@ -33,16 +33,16 @@ std::optional<std::string> value_at(Host& host, const std::string& path) {
   return meaning_of(std::move(*text));
 }
 
-// Settings come with the kernel that was booted.
+// Settings depend on the running kernel.
 config::Problem missing(const std::string& path) {
   std::string mend = fmt::format("ls {}", folder_of(path));
   if (path.find("/hugepages-") != std::string::npos)
-    mend = "sudo ztcp_setup --pages 1G or 2M; ls /sys/kernel/mm/hugepages shows what there is";
+    mend = "sudo ztcp_setup --pages 1G or 2M; ls /sys/kernel/mm/hugepages lists the sizes";
   if (path.ends_with("noiommu_mode"))
     mend =
         "boot a kernel with CONFIG_VFIO_NOIOMMU=y (grep NOIOMMU /boot/config-$(uname -r)), or "
         "sudo ztcp_setup --iommu";
-  return {path, "is not there: this kernel has no such setting", std::move(mend)};
+  return {path, "does not exist: this kernel has no such setting", std::move(mend)};
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ Preview Value::preview(Host& host) const {
 Done Value::apply(Host& host, Before& before) const {
   Status written = host.write_value(path, value, kValueLimit);
   if (at_least && written && !holds(host)) {
-    // Memory in use lies scattered; the kernel can move it together.
+    // Used memory is fragmented; compaction may free whole pages.
     if (host.write_value("/proc/sys/vm/compact_memory", "1", kValueLimit))
       written = host.write_value(path, value, kValueLimit);
   }
@@ -91,14 +91,14 @@ Done Value::apply(Host& host, Before& before) const {
   if (!written) return tl::unexpected(problem_of(host, path, written.error(), mend));
   return tl::unexpected(config::Problem{
       path, fmt::format("the kernel gave {} of {}", now.value_or("nothing"), value),
-      at_least ? "reboot: pages are reserved while memory is still whole; or stop what uses "
-                 "memory and run ztcp_setup again"
+      at_least ? "reboot: pages are reserved before memory is fragmented; or stop programs that "
+                 "use memory and run ztcp_setup again"
                : mend});
 }
 
 void Value::hold_more(Before& before) const {
   if (!at_least) return;
-  // An earlier run may have had more.
+  // An earlier run may have reached more.
   if (config::parse_number(before.reached).value_or(0) <= config::parse_number(value).value_or(0))
     before.reached = value;
 }
@@ -109,7 +109,7 @@ std::string Value::restored(const Before& before) const {
 
 Reverted Value::revert(Host& host, const Before& before) const {
   const auto now = value_at(host, path);
-  // Gone with its module, or back.
+  // Unloaded with its module, or restored already.
   if (!now || *now == before.value) return {};
   std::string target = before.value;
   const auto have = config::parse_number(*now);
@@ -117,10 +117,10 @@ Reverted Value::revert(Host& host, const Before& before) const {
   const auto reached = config::parse_number(before.reached);
   const auto wanted = config::parse_number(value);
   if (at_least && have && had && reached && wanted) {
-    if (*have < *had) return {};  // Somebody took more than we gave.
-    // What could not be had then, a boot may have brought since.
+    if (*have < *had) return {};  // Another program removed more than we added.
+    // A boot may have added the pages that were missing then.
     const auto ours = std::max(*reached, std::min(*have, *wanted));
-    // Somebody added to ours: that part stays.
+    // Pages that another program added to ours stay.
     if (*have > ours && ours >= *had) target = fmt::format("{}", *have - (ours - *had));
   }
   const Status written = host.write_value(path, target, kValueLimit);

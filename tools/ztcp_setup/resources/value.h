@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One value of sysfs or procfs. The kernel may give less than it was asked for: that is a fault,
-// with both numbers.
+// One value of sysfs or procfs. If the kernel gives less than requested, that is a fault with both
+// numbers.
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@ namespace ztcp::setup::resource {
 struct Value {
   std::string path;
   std::string value;
-  // A larger number will do as well: pages that somebody else reserved.
+  // A larger number is accepted: another program has reserved pages.
   bool at_least = false;
 
   struct Before {
     std::string value;
-    std::string reached;  // What the kernel made of it; until that is known, what was wanted.
+    std::string reached;  // The kernel's result; until that is known, the request.
     void fields(Fields& fields);
   };
   static constexpr const char* kKind = "value";
@@ -32,9 +32,9 @@ struct Value {
   Done apply(Host& host, Before& before) const;
   Reverted revert(Host& host, const Before& before) const;
   std::string restored(const Before& before) const;
-  // Pages: those that can't be had now may be had later.
+  // Pages: missing ones may become available later.
   bool may_fall_short() const { return at_least; }
-  // Pages that could not be had then are there now: they are ours as well.
+  // Counts pages as ours that were missing at first and exist now.
   void hold_more(Before& before) const;
   void fields(Fields& fields);
 

@@ -24,7 +24,7 @@ class Applier {
         outcome_(outcome) {}
 
   void run() {
-    // What was cut off before is not made whole by adding to it.
+    // Adding to an incomplete set-up does not complete it.
     const bool whole = scope_ == Scope::kWhole || journal_.complete || journal_.entries().empty();
     bool through = true;
     for (index_ = 0; index_ < resources_.size(); ++index_) {
@@ -45,13 +45,13 @@ class Applier {
   }
 
  private:
-  // False ends the run.
+  // Returns false to end the run.
   bool apply_one(Resource resource) {
     note_ids(host_, resource);
     const Entry* known = journal_.find(key_of(resource));
     if (holds(host_, resource)) {
-      // An edit that this plan took over stays an edit: the journal keeps what set-up itself wrote,
-      // so that undo saves the file, as it would have without this run.
+      // An edit that this plan took over remains an edit: the journal keeps the text that set-up
+      // itself wrote, so that undo saves the file, as it would have without this run.
       const bool edited = known != nullptr && known->done && known->before &&
                           kept_as(host_, known->resource, *known->before);
       Entry entry{edited ? known->resource : resource,
@@ -69,7 +69,7 @@ class Applier {
     if (on_fault_ == OnFault::kStop) journal_.complete = false;
     if (Done saved = journal_.save(host_); !saved) {
       outcome_.faults.push_back(saved.error());
-      // Nothing was applied: what an earlier run recorded of this resource must stay known.
+      // Nothing was applied: the journal keeps the entry of an earlier run.
       journal_ = on_disk;
       step(resource, StepResult::kFailed);
       return false;
@@ -85,8 +85,8 @@ class Applier {
     return on_fault_ == OnFault::kGoOn || may_fall_short(resource);
   }
 
-  // What was there when set-up first came. Only a NIC that got a new life in the network since is
-  // recorded anew; not one that was cut off half way.
+  // The state before set-up first ran. Recorded anew only for a NIC that the host has reconfigured
+  // since; not for one with an interrupted change.
   std::optional<Before> before_of(const Resource& resource, const Entry* known) {
     const bool has_known = known != nullptr && known->before.has_value();
     const bool anew =
@@ -101,8 +101,8 @@ class Applier {
     return std::move(*fresh);
   }
 
-  // Of a file that an earlier run wrote and that is written anew: while the journal still has what
-  // that run wrote, so that nothing is lost wherever this one is cut off.
+  // Saves an edited file before it is overwritten, while the journal still has the text that the
+  // earlier run wrote: no interruption can lose it.
   bool keep_edits(const Entry* known) {
     if (known == nullptr || !known->done || !known->before) return true;
     Reverted kept = keep_edited(host_, known->resource, *known->before);
@@ -111,8 +111,8 @@ class Applier {
     return kept.faults.empty();
   }
 
-  // What failed is reverted at once: a NIC must not be left without any driver. Nothing else is
-  // after a boot: the folder for locks stays for the next try.
+  // A failed step is reverted at once: a NIC must not be left without any driver. After a boot
+  // nothing else is reverted: the folder for locks stays for the next try.
   void give_up(const Entry& entry) {
     if (on_fault_ == OnFault::kGoOn && !is_never_half(entry.resource)) return;
     Reverted reverted = revert(host_, entry.resource, *entry.before);
@@ -137,7 +137,7 @@ class Applier {
     return step(resource, StepResult::kChanged);
   }
 
-  // The notices behind this resource and its neighbours.
+  // Marks the notices after this resource and its neighbours.
   void make_notices_due() {
     std::size_t i = index_;
     while (i < resources_.size() && !is_notice(resources_[i])) ++i;
@@ -148,8 +148,8 @@ class Applier {
     }
   }
 
-  // The command line of the next boot is written before pages are reserved, and brings pages too:
-  // should that boot come early, the journal knows how many there were.
+  // The command line of the next boot is written before pages are reserved, and reserves pages,
+  // too: if that boot comes early, the journal has the number before.
   void record_pages() {
     for (const Resource& resource : resources_) {
       if (!may_fall_short(resource) || journal_.find(key_of(resource)) != nullptr ||
@@ -161,7 +161,7 @@ class Applier {
   }
 
   void put(Entry entry) {
-    // In the order of the resources, wherever record_pages() or an earlier run had it.
+    // In the order of the resources, independent of earlier entries.
     if (scope_ == Scope::kWhole) journal_.erase(key_of(entry.resource));
     if (last_key_.empty() && scope_ == Scope::kWhole)
       journal_.put_first(std::move(entry));
@@ -183,7 +183,7 @@ class Applier {
   const Progress& progress_;
   Outcome& outcome_;
   std::size_t index_ = 0;
-  std::string last_key_;  // Of the last resource before this one that is in the journal.
+  std::string last_key_;  // Key of the previous resource in the journal.
 };
 
 }  // namespace
@@ -229,7 +229,7 @@ Outcome apply_after_boot(Host& host, Journal& journal, const Progress& progress)
   if (journal.entries().empty()) return outcome;
   if (!journal.complete) {
     outcome.faults.push_back({Journal::kPath,
-                              "set-up or undo was cut off before it was through; "
+                              "set-up or undo was interrupted; "
                               "nothing is set up at this boot",
                               "sudo ztcp_setup, or sudo ztcp_setup --undo"});
     return outcome;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Applies resources. Everything is checked before anything is changed; each state that will be
-// changed is in the journal before it is; whatever holds already is left alone.
+// Applies resources. Checks all before changing any; records each state in the journal before
+// changing it; skips resources that hold already.
 #pragma once
 
 #include "tools/ztcp_setup/host/host.h"
@@ -13,21 +13,21 @@
 namespace ztcp::setup {
 
 enum class Scope : std::uint8_t {
-  kWhole,  // All that is wanted: what an earlier run applied beside it is reverted.
-  kMore,   // Beside what was applied before (--add).
+  kWhole,  // All wanted resources: others that an earlier run applied are reverted.
+  kMore,   // In addition to those applied before (--add).
 };
 
-// What speaks against a run: all of it, before anything is changed.
+// All faults that prevent a run, found before anything is changed.
 config::Problems faults_before(Host& host, const Journal& journal, const Resources& resources,
                                Scope scope);
-// Whether an entry of the journal is reverted before `resources` are applied.
+// Whether a journal entry is reverted before `resources` are applied.
 bool is_stale(const Entry& entry, const Resources& resources, Scope scope);
 
 Outcome apply_all(Host& host, Journal& journal, const Resources& resources, Scope scope,
                   const Progress& progress);
 
-// Applies again what a boot undoes, as the journal has it. A fault does not stop the rest, for jobs
-// can run on the other NICs.
+// Applies again the settings that a reboot loses, from the journal. A fault does not stop the rest:
+// jobs can run on the other NICs.
 Outcome apply_after_boot(Host& host, Journal& journal, const Progress& progress);
 
 }  // namespace ztcp::setup

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The commands that change the machine: what they want. How it is applied is in run.h.
+// The commands that change the machine: their plans. run.h applies them.
 #include <algorithm>
 #include <cstdlib>
 
@@ -18,7 +18,7 @@
 namespace ztcp::setup {
 namespace {
 
-// As it was typed, for "sudo ...", which drops ZTCP_CONFIG.
+// The command as typed, for "sudo ...", which drops ZTCP_CONFIG.
 std::string command_line(Host& host, const std::string& config_path) {
   std::string words = config::text_of(host, "/proc/self/cmdline");
   if (words.empty()) words = "ztcp_setup";
@@ -48,7 +48,7 @@ Planner planner(Host& host, const Options& options, Scope scope) {
     if (!plan) return tl::unexpected<int>(refuse(plan.error(), options.json));
     if (!plan->fabric || plan->has_faults()) {
       note_reverted(*plan, reverted);
-      // The text does not show them, and to look may take programs a while.
+      // Only JSON shows the previews, and computing them may run slow programs.
       say(options.json ? to_json(*plan, preview_changes(host, {}, plan->resources),
                                  scope == Scope::kWhole ? "set-up" : "add")
                        : faults_text(*plan, reverted.changed()));
@@ -60,7 +60,7 @@ Planner planner(Host& host, const Options& options, Scope scope) {
     if (plan->sockets) planned.success = "setup successfully, over kernel sockets";
     if (plan->verbs) planned.success = "setup successfully, over RDMA devices";
     if (plan->awaits_reboot) {
-      // The rest of the resources comes with the next run: what is there stays.
+      // The next run applies the other resources: present ones stay.
       planned.scope = Scope::kMore;
       planned.success = "prepared for the next boot: reboot, then run `sudo ztcp_setup` again";
     }

@@ -53,7 +53,7 @@ tl::expected<Plan, config::Problem> plan_here(Host& host, const PlanRequest& ask
   PlanRequest request = asked;
   request.config_path = config_path_of(asked);
   config::LoadResult existing = config::load(host, request.config_path);
-  // A config that can't be read might describe NICs that are taken: writing over it loses them.
+  // An unreadable config may describe taken NICs: overwriting it would lose them.
   if (!existing.fabric && existing.failure != config::LoadFailure::kMissing)
     return tl::unexpected(existing.problems.front());
   PlanInput input{host, request, std::move(existing.fabric), "", unit_text_here(host)};
@@ -82,7 +82,7 @@ int undo_dry_run(const Options& options) {
   LiveHost host(LiveHost::Purpose::kLook);
   if (host.facts(Journal::kFolder).kind != FileKind::kAbsent &&
       !host.may_access(Journal::kFolder, X_OK))
-    return refuse({Journal::kFolder, "only root may read what set-up has changed here",
+    return refuse({Journal::kFolder, "only root can read the journal of set-up's changes",
                    "sudo ztcp_setup --undo --dry-run"},
                   options.json);
   const auto journal = Journal::open(host);

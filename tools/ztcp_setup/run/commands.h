@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One function for each thing the tool does; each says what it did and returns the exit status.
+// One function per command; each prints its result and returns the exit status.
 #pragma once
 
 #include <string>
@@ -24,17 +24,17 @@ int add(const Options& options);
 int boot(const Options& options);
 int undo(const Options& options);
 
-// The config's path as the journal and root have it, whatever the folder is.
+// The config's path as the journal and root use it, independent of the current folder.
 std::string config_path_of(const PlanRequest& request);
-// The plan for a machine as it is now, with the config that is there.
+// The plan for the machine's present state and config.
 tl::expected<Plan, config::Problem> plan_here(Host& host, const PlanRequest& request);
-// The same with what a run would change. Changes nothing.
+// The same with the changes that a run would make. Changes nothing.
 struct DryRun {
   Plan plan;
   std::vector<Preview> changes;
 };
 tl::expected<DryRun, config::Problem> dry_run_here(Host& host, const PlanRequest& request);
-// The config that is there against the machine, for a job with these variables ("NAME=value", then
+// Checks the present config against the machine, for a job with these variables ("NAME=value", then
 // nullptr).
 CheckReport check_here(Host& host, const std::string& config_path, const char* const* variables);
 

@@ -12,11 +12,12 @@
 namespace ztcp::setup {
 std::optional<config::Problem> why_not_added_to(const Journal& journal) {
   if (journal.complete) return std::nullopt;
-  return config::Problem{Journal::kPath,
-                         journal.entries().empty()
-                             ? "this machine is not set up, so there is nothing to add to"
-                             : "the last run was cut off, so there is nothing whole to add to",
-                         "sudo ztcp_setup"};
+  return config::Problem{
+      Journal::kPath,
+      journal.entries().empty()
+          ? "this machine is not set up, so there is nothing to add to"
+          : "the last run was interrupted, so there is no complete set-up to add to",
+      "sudo ztcp_setup"};
 }
 
 bool is_due(const Entry& notice) {
@@ -29,9 +30,9 @@ tl::expected<Journal, config::Problem> Journal::open(Host& host) {
   const FileKind kind = host.facts(kPath).kind;
   if (kind == FileKind::kAbsent) return journal;
   if (kind != FileKind::kFile)
-    return tl::unexpected(config::Problem{
-        kPath, "is no file, so that nobody knows what set-up has changed here",
-        fmt::format("ls -ld {}; put back the journal that was there, or remove it", kPath)});
+    return tl::unexpected(
+        config::Problem{kPath, "is not a file, so set-up's changes are unknown",
+                        fmt::format("ls -ld {}; restore the journal, or remove this", kPath)});
   const Result<std::string> text = host.read_file(kPath);
   if (!text) return tl::unexpected(problem_of(host, kPath, text.error(), "run it as root: sudo"));
   auto content = read_journal(*text, kPath);
@@ -83,13 +84,12 @@ Done Journal::save(Host& host) {
   }
   std::string text = journal_text({entries_, complete});
   if (text == saved_) return {};
-  // What could not be read back would be no journal: nobody could undo what it holds.
+  // An unreadable journal would make undo impossible.
   if (text.size() > Host::kLargestFile)
     return tl::unexpected(config::Problem{
         kPath,
-        fmt::format("would have {} bytes, and {} at most are read", text.size(),
-                    Host::kLargestFile),
-        "a NIC with so many addresses, routes and rules is best left to the kernel: ztcp_setup "
+        fmt::format("would have {} bytes, at most {} can be read", text.size(), Host::kLargestFile),
+        "leave a NIC with so many addresses, routes and rules to the kernel: ztcp_setup "
         "--keep INTERFACE"});
   if (host.facts(kFolder).kind == FileKind::kAbsent) {
     if (Done made = make_folders(host, missing_folders(host, kFolder)); !made) return made;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What set-up applied, and what was there before: written ahead. An entry is on disk before its
-// resource is applied, and leaves only when it has been reverted, so that a machine whose set-up or
-// undo was cut off at any moment can be put right. One thread.
+// Resources that set-up applied, with the states before: a write-ahead journal. An entry is on disk
+// before its resource is applied, and removed only after it has been reverted, so that an
+// interrupted set-up or undo can always be completed. One thread.
 #pragma once
 
 #include <optional>
@@ -20,14 +20,14 @@ namespace ztcp::setup {
 
 struct Entry {
   Resource resource;
-  // Absent: it held before set-up came, so there is nothing to revert.
+  // Absent: it held before set-up, so there is nothing to revert.
   std::optional<Before> before;
   bool done = false;  // Applied and checked.
 };
 class Journal;
-// Why nothing can be added to what it tells of; absent: something can.
+// Why nothing can be added to this set-up; absent: it can.
 std::optional<config::Problem> why_not_added_to(const Journal& journal);
-// Of a notice: something it should make noticed has changed since it ran.
+// For a notice: whether a resource it announces has changed since it ran.
 bool is_due(const Entry& notice);
 
 class Journal {
@@ -36,22 +36,23 @@ class Journal {
   static constexpr const char* kPath = "/var/lib/ztcp/journal.json";
   static constexpr int kSchema = 2;
 
-  // Empty where there is none. Refuses one that others could have written, and newer ones.
+  // Empty if there is none. Refuses one that users other than root can have written, and newer
+  // schemas.
   static tl::expected<Journal, config::Problem> open(Host& host);
 
   const std::vector<Entry>& entries() const { return entries_; }
   Entry* find(const std::string& key);
   const Entry* find(const std::string& key) const;
-  // Replaces the entry of the same key, or puts it behind the entry `after`, or else last.
+  // Replaces the entry of the same key, or inserts it behind the entry `after`, or at the end.
   void put(Entry entry, const std::string& after);
-  void put_first(Entry entry);  // Replaces likewise.
+  void put_first(Entry entry);  // Replaces, too.
   void erase(const std::string& key);
 
-  // Whether the last set-up went through to its end: else only a part of what is here fits
-  // together. Saved with the entries.
+  // Whether the last set-up was completed: else only a part of the resources is applied. Saved with
+  // the entries.
   bool complete = false;
 
-  // On disk when it returns, and only if there is something new. An empty journal is removed.
+  // On disk when it returns; writes only changes. An empty journal is removed.
   tl::expected<void, config::Problem> save(Host& host);
 
  private:
@@ -59,7 +60,7 @@ class Journal {
   std::string saved_;  // The text on disk.
 };
 
-// The journal's text, and back; read_journal() explains what it can't read.
+// The journal's text, and its parser; read_journal() explains why a text is unreadable.
 struct JournalContent {
   std::vector<Entry> entries;
   bool complete = false;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The journal as JSON. A change that an older ztcp_setup would misread is a new Journal::kSchema.
+// The journal as JSON. A change that an older ztcp_setup would misread needs a new
+// Journal::kSchema.
 #include <exception>
 #include <set>
 #include <stdexcept>
@@ -17,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Files, names and aliases of interfaces hold any bytes, JSON only UTF-8.
+// Names and aliases of interfaces, and files, may contain any bytes; JSON only UTF-8.
 Json bytes_json(const std::string& bytes) {
   try {
     static_cast<void>(Json(bytes).dump());
@@ -149,7 +150,7 @@ Json json_of(Entry entry) {
       {"why", entry.resource.why}, {"done", entry.done}, {"wish", resource}, {"before", before}};
 }
 
-// One resource and, when `before` is an object, the state before it.
+// One resource and, if `before` is an object, the state before it.
 Entry entry_of(const Json& json) {
   const Json& wanted = json.at("wish");
   const Json& before = json.at("before");
@@ -174,7 +175,7 @@ std::string journal_text(const JournalContent& content) {
   Json json{
       {"schema", Journal::kSchema}, {"complete", content.complete}, {"entries", Json::array()}};
   for (const Entry& entry : content.entries) json["entries"].push_back(json_of(entry));
-  // What people read (why) may lose a byte; what undo needs is kept in hex where need be.
+  // Texts for people (why) may lose an invalid byte; data for undo is kept in hex if needed.
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -195,9 +196,9 @@ tl::expected<JournalContent, config::Problem> read_journal(const std::string& te
     std::set<std::string> keys;
     for (const Json& entry : json.at("entries")) {
       const Entry& read = content.entries.emplace_back(entry_of(entry));
-      // Both would be taken for the one, and one of them be reverted twice.
+      // Two equal keys would be treated as one, and one of them reverted twice.
       if (!keys.insert(key_of(read.resource)).second)
-        throw std::runtime_error(key_of(read.resource) + " stands there twice");
+        throw std::runtime_error(key_of(read.resource) + " is listed twice");
       if (const auto* notice = std::get_if<resource::Notice>(&read.resource.what);
           notice != nullptr && (notice->argv.empty() || notice->argv.front().empty()))
         throw std::runtime_error("a notice names no program");
@@ -205,8 +206,8 @@ tl::expected<JournalContent, config::Problem> read_journal(const std::string& te
     return content;
   } catch (const std::exception& error) {
     return refuse(fmt::format("can't be read: {}", error.what()),
-                  fmt::format("it tells how to undo: restore it from a backup, or put the machine "
-                              "right by hand after it and remove {}",
+                  fmt::format("it is needed for undo: restore it from a backup, or restore the "
+                              "machine by hand with its help and remove {}",
                               path));
   }
 }

@@ -14,7 +14,7 @@ void note(Plan& plan, config::Severity severity, config::Problem problem) {
   plan.notes.push_back({"set-up", severity, std::move(problem)});
 }
 
-// Last first, as they are reverted.
+// In reverse order, as they are reverted.
 std::vector<Preview> preview_reverts(const Journal& journal, const Resources& resources,
                                      Scope scope) {
   std::vector<Preview> reverts;
@@ -26,9 +26,9 @@ std::vector<Preview> preview_reverts(const Journal& journal, const Resources& re
   return reverts;
 }
 
-// Absent: it could not be seen, or not be read, which is noted.
+// Absent: invisible to this user, or unreadable, which is noted.
 std::optional<Journal> open_journal(Host& host, Plan& plan) {
-  // Its folder is root's alone.
+  // Only root can enter its folder.
   const bool is_hidden = host.facts(Journal::kFolder).kind != FileKind::kAbsent &&
                          !host.may_access(Journal::kFolder, X_OK);
   if (is_hidden) return std::nullopt;
@@ -38,7 +38,7 @@ std::optional<Journal> open_journal(Host& host, Plan& plan) {
   return std::nullopt;
 }
 
-// Of an edit that would be overwritten.
+// Notes edits that would be overwritten.
 void note_kept(Host& host, const Journal& journal, Plan& plan) {
   for (const Resource& resource : plan.resources) {
     const Entry* known = journal.find(key_of(resource));
@@ -54,7 +54,7 @@ void note_kept(Host& host, const Journal& journal, Plan& plan) {
 std::vector<Preview> preview_changes(Host& host, const Journal& journal,
                                      const Resources& resources) {
   std::vector<Preview> changes;
-  // Notices in a row speak of the same resources before them.
+  // Notices in a row announce the same resources before them.
   bool changed = false;
   bool behind_notice = false;
   for (const Resource& resource : resources) {
@@ -72,7 +72,7 @@ std::vector<Preview> preview_changes(Host& host, const Journal& journal,
 
 std::vector<Preview> preview_run(Host& host, Mode mode, Plan& plan) {
   if (!plan.fabric) return {};
-  // A plan with faults is not applied; what it would change is shown all the same.
+  // A plan with faults is not applied; its changes are shown all the same.
   if (plan.has_faults()) return preview_changes(host, {}, plan.resources);
   const Scope scope = mode == Mode::kAdd || plan.awaits_reboot ? Scope::kMore : Scope::kWhole;
   const std::optional<Journal> seen = open_journal(host, plan);
@@ -84,9 +84,9 @@ std::vector<Preview> preview_run(Host& host, Mode mode, Plan& plan) {
   if (!journal.entries().empty() && !journal.complete && mode != Mode::kAdd)
     note(plan, config::Severity::kWarning,
          {Journal::kPath,
-          "the last run was cut off: what it did is reverted first, and the machine looked at "
+          "the last run was interrupted: its changes are reverted first, and the machine read "
           "anew",
-          "sudo ztcp_setup --undo reverts it alone"});
+          "sudo ztcp_setup --undo only reverts"});
   note_kept(host, journal, plan);
   std::vector<Preview> changes = preview_reverts(journal, plan.resources, scope);
   std::vector<Preview> rest = preview_changes(host, journal, plan.resources);
@@ -98,7 +98,7 @@ void note_reverted(Plan& plan, const Outcome& reverted) {
   if (reverted.changed())
     note(plan, config::Severity::kWarning,
          {Journal::kPath,
-          "the last run was cut off: what it did was reverted, but for its hugepages",
+          "the last run was interrupted: its changes were reverted, except for its hugepages",
           "sudo ztcp_setup --undo frees those, too"});
   for (const config::Problem& one : reverted.notes) note(plan, config::Severity::kWarning, one);
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a run would do, for --dry-run. The kinds of resources are asked what a run asks them, on the
-// same host: what is shown here is what would be applied, and what is refused here would be refused
-// there. Changes nothing.
+// The changes that a run would make, for --dry-run. Calls the same functions of resources as a run,
+// on the same host, so both show the same changes and refuse the same things. Changes nothing.
 #pragma once
 
 #include <vector>
@@ -16,15 +15,15 @@
 
 namespace ztcp::setup {
 
-// Those of `resources` that don't hold, in order; a notice only where a run would give it.
+// Those of `resources` that do not hold, in order; a notice only where a run would run it.
 std::vector<Preview> preview_changes(Host& host, const Journal& journal,
                                      const Resources& resources);
 
-// The same with what would be reverted before. Adds to the plan's notes what a run would refuse,
-// and what the journal tells. A journal that can't be read (only root can) is left out.
+// The same with the reverts before them. Adds the faults of a run and the journal's findings to the
+// plan's notes. Skips a journal that only root can read.
 std::vector<Preview> preview_run(Host& host, Mode mode, Plan& plan);
 
-// Adds to the notes of a plan with faults what was reverted before it was made.
+// Adds the reverts that preceded the plan to the notes of a plan with faults.
 void note_reverted(Plan& plan, const Outcome& reverted);
 
 }  // namespace ztcp::setup

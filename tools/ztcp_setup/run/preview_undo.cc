@@ -20,7 +20,8 @@ void add_resource(Host& host, const Entry& entry, UndoPreview& preview) {
 
 }  // namespace
 
-// In the order of revert.cc: last first, and programs once what they are told of is reverted.
+// In the order of revert.cc: last first, and programs after the resources they announce are
+// reverted.
 UndoPreview preview_undo(Host& host, const Journal& journal) {
   UndoPreview preview;
   preview.faults = held_nics(host, journal, [](const Entry&) { return true; });

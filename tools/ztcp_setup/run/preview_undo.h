@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What --undo would do, for --undo --dry-run. Goes by the journal alone, as undo does, and changes
-// nothing.
+// The changes that --undo would make, for --undo --dry-run. Uses only the journal, as undo does,
+// and changes nothing.
 #pragma once
 
 #include "tools/ztcp_setup/host/host.h"

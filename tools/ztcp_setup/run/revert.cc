@@ -21,8 +21,8 @@ class Reverter {
            Outcome& outcome)
       : host_(host), journal_(journal), chosen_(chosen), progress_(progress), outcome_(outcome) {}
 
-  // Resources and the notices behind them belong together: the notices are run once the resources
-  // are reverted.
+  // Resources and the notices behind them belong together: the notices run after the resources are
+  // reverted.
   void run() {
     const std::vector<Entry> copy = journal_.entries();
     Entries entries(copy);
@@ -51,8 +51,8 @@ class Reverter {
       if (entry->before) {
         for (const Entry& notice : notices)
           journal_.put({notice.resource, resource::Notice::Before{true}, notice.done}, "");
-        // From here on it counts as cut off, so that nobody takes a half restored NIC for a new
-        // one. Of a file it is still of use to know that it was written: see keep_edited().
+        // From here on it counts as interrupted, so that a half restored NIC is not taken for a new
+        // one. For a file `done` stays: keep_edited() uses it.
         journal_.put({entry->resource, entry->before, keeps_edits(entry->resource) && entry->done},
                      "");
         journal_.complete = false;
@@ -93,7 +93,7 @@ class Reverter {
     }
   }
 
-  // Whether it went well.
+  // Returns whether it succeeded.
   bool step(const Entry& entry, config::Problems faults) {
     const bool good = faults.empty();
     append(outcome_.faults, std::move(faults));

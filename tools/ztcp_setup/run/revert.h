@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Reverts what was applied, last first, by the journal. Nothing is reverted while a process holds
-// one of the NICs. What can't be put back is a fault and stays in the journal; the rest goes on.
+// Reverts applied resources, last first, by the journal. Reverts nothing while a process has one of
+// the NICs open. A failed revert is a fault and its entry stays in the journal; the others go on.
 #pragma once
 
 #include <functional>
@@ -18,11 +18,11 @@ using Chosen = std::function<bool(const Entry&)>;
 Outcome revert_all(Host& host, Journal& journal, const Progress& progress);
 Outcome revert_chosen(Host& host, Journal& journal, const Chosen& chosen, const Progress& progress);
 
-// What a run that was cut off did, before another begins; its pages stay, for memory in use since
-// may not give them again.
+// Reverts an interrupted run before another begins; keeps its pages, since the memory may not be
+// available again.
 Outcome revert_half_done(Host& host, Journal& journal, const Progress& progress);
 
-// The NICs among the chosen that processes hold.
+// The chosen NICs that processes have open.
 config::Problems held_nics(Host& host, const Journal& journal, const Chosen& chosen);
 
 }  // namespace ztcp::setup

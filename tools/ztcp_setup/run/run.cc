@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A NIC that comes has udev start a run, which may be at work when the next one is wanted for it.
+// udev starts a run when a NIC appears, which may still be running when the next is started for it.
 constexpr std::chrono::minutes kRunOfUdev{1};
 
 using Action = std::function<tl::expected<Outcome, int>(Journal&, const Progress&)>;
@@ -29,7 +29,7 @@ int run(Host& host, RunKind kind, milliseconds patience, const RunOptions& optio
     return refuse({"root is needed", "this changes the machine; nothing was changed",
                    "sudo " + options.command},
                   options.json);
-  // Undo goes by the journal alone; each path of that is judged when it is its turn.
+  // Undo uses only the journal; it judges each path of that in turn.
   if (kind != RunKind::kUndo)
     if (auto problem = why_not_trusted(host, options.config_path))
       return refuse(*problem, options.json);
@@ -75,8 +75,9 @@ int run_set_up(Host& host, const Planner& plan, const RunOptions& options) {
              [&](Journal& journal, const Progress& progress) -> tl::expected<Outcome, int> {
                if (journal.complete || journal.entries().empty())
                  return plan_and_apply(host, journal, plan, progress);
-               // NICs that are half taken can't be planned with: first back to the beginning.
-               if (!options.json) say("The last run was cut off; what it did is reverted first.\n");
+               // NICs in a half changed state cannot be planned with: revert first.
+               if (!options.json)
+                 say("The last run was interrupted; its changes are reverted first.\n");
                Outcome back = revert_half_done(host, journal, progress);
                if (!back.complete()) return back;
                return plan_and_apply(host, journal, plan, progress, back);

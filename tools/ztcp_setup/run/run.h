@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One run that changes this machine, from the question whether it may to its last line: root, the
-// lock, the journal, signals, progress, the report. What is wanted is the caller's.
+// One run that changes this machine, from the check of permissions to its last line: root, the
+// lock, the journal, signals, progress, the report. The caller provides the plan.
 #pragma once
 
 #include <functional>
@@ -21,8 +21,8 @@ namespace ztcp::setup {
 
 struct RunOptions {
   bool json = false;
-  std::string command;      // As it was typed, for "sudo ...".
-  std::string config_path;  // Has to be root's, if it is there; undo does not ask.
+  std::string command;      // As typed, for "sudo ...".
+  std::string config_path;  // Must belong to root if it exists; undo does not check it.
   std::string lock_path = RunLock::kPath;
 };
 
@@ -30,16 +30,17 @@ struct Planned {
   Resources resources;
   Scope scope = Scope::kWhole;
   config::Problems notes;
-  std::string success;  // Instead of "setup successfully".
+  std::string success;  // Replaces "setup successfully".
 };
-// Looks at the machine as it is when nobody else changes it. `reverted`: what a run that was cut
-// off had done and was reverted just before. Else: an exit status, and why has been said.
+// Plans while no other run changes the machine. `reverted`: changes of an interrupted run, reverted
+// just before. On failure an exit status; the reason has been printed.
 using Planner = std::function<tl::expected<Planned, int>(const Outcome& reverted)>;
 
-// Tells each change when it begins and ends: some take a minute. In JSON all is told at the end.
+// Prints each change when it begins and ends: some take a minute. In JSON all is printed at the
+// end.
 Progress progress_of(bool json);
 
-// Each prints what it does on stdout and returns the exit status.
+// Each prints its changes to stdout and returns the exit status.
 int run_set_up(Host& host, const Planner& plan, const RunOptions& options);
 int run_add(Host& host, const Planner& plan, const RunOptions& options);
 int run_boot(Host& host, const RunOptions& options);

@@ -32,18 +32,18 @@ struct flock lock_of(Byte byte) {
 
 bool take_byte(int file, Byte byte) {
   struct flock lock = lock_of(byte);
-  // The first is its process's, the second the open file's, which children share.
+  // The first lock belongs to the process, the second to the open file, which children share.
   return ::fcntl(file, byte == Byte::kRun ? F_SETLK : F_OFD_SETLK, &lock) == 0;
 }
 
-// The run that has the file locked; 0: one of another container, or none.
+// The process of the run that has the lock; 0: none, or one in another container.
 pid_t holder_of_run(int file) {
   struct flock lock = lock_of(Byte::kRun);
   const bool known = ::fcntl(file, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
   return known ? lock.l_pid : 0;
 }
 
-// "process 4711 (update-grub)": those that share the second lock.
+// "process 4711 (update-grub)": holders of the second lock.
 std::vector<std::string> holders_of_work(const std::string& path) {
   std::vector<std::string> holders;
   config::LiveMachine machine;
@@ -68,7 +68,7 @@ tl::expected<RunLock, config::Problem> RunLock::take(std::chrono::milliseconds p
   const auto refuse = [&](std::string what, std::string mend) {
     return tl::unexpected(config::Problem{path, std::move(what), std::move(mend)});
   };
-  // Without O_CLOEXEC: programs hold on to it.
+  // Without O_CLOEXEC: programs inherit it.
   Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
   if (file.get() < 0) return refuse(std::strerror(errno), fmt::format("ls -l {}", path));
   const auto deadline = std::chrono::steady_clock::now() + patience;
@@ -84,12 +84,12 @@ tl::expected<RunLock, config::Problem> RunLock::take(std::chrono::milliseconds p
   const std::string mend = "wait for it, then run this again";
   if (!ours) {
     const pid_t holder = holder_of_run(file.get());
-    return refuse(holder > 0 ? fmt::format("another ztcp_setup is at work: process {}", holder)
-                             : "another ztcp_setup is at work, in another container",
+    return refuse(holder > 0 ? fmt::format("another ztcp_setup is running: process {}", holder)
+                             : "another ztcp_setup is running in another container",
                   mend);
   }
   const auto holders = holders_of_work(path);
-  return refuse(fmt::format("what an earlier ztcp_setup began is still at work: {}",
+  return refuse(fmt::format("a program that an earlier ztcp_setup started is still running: {}",
                             holders.empty() ? std::string("in another container")
                                             : fmt::format("{}", fmt::join(holders, ", "))),
                 mend);

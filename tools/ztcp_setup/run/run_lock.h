@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One ztcp_setup at a time. Two locks on a file that only root can open: one of the run, which the
-// kernel drops with its process however that ends, and which tells whose it is; and one that all
-// programs inherit that the run starts, so that an update-grub that outlives its killed ztcp_setup
-// ends before another begins.
+// Allows one ztcp_setup at a time. Two locks on a file that only root can open: the run's lock,
+// which the kernel releases however the process ends, and which names its owner; and one that all
+// programs started by the run inherit, so that an update-grub that outlives its killed ztcp_setup
+// ends before another run begins.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ class RunLock {
  public:
   static constexpr const char* kPath = "/run/ztcp_setup.lock";
 
-  // Waits for another run at most this long, then names it, or what it left at work.
+  // Waits for another run at most this long, then reports it, or the program it left running.
   static tl::expected<RunLock, config::Problem> take(std::chrono::milliseconds patience,
                                                      const std::string& path = kPath);
 

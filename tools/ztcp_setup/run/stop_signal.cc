@@ -19,7 +19,8 @@ void stop_on_signals() {
   action.sa_handler = remember;
   action.sa_flags = SA_RESTART;
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(number, &action, nullptr);
-  // Neither `| head` nor `ulimit -f` must end a change half way: writing fails then, which is told.
+  // `| head` and `ulimit -f` must not kill set-up within a change: writing then fails with an
+  // error.
   action.sa_handler = SIG_IGN;
   for (const int number : {SIGPIPE, SIGXFSZ}) ::sigaction(number, &action, nullptr);
 }

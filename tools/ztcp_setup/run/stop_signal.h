@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Ctrl-C, SIGTERM and a lost terminal ask set-up to stop between two steps instead of ending it
-// within one. For the whole process, from the first call on.
+// Ctrl-C, SIGTERM and a lost terminal make set-up stop between two steps instead of within one.
+// Applies to the whole process, from the first call on.
 #pragma once
 
 namespace ztcp::setup {

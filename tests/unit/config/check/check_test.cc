@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What is the same for NICs of every kind.
+// Checks for NICs of every kind.
 #include "config/check/check.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ using testing::SizeIs;
 using testing::StartsWith;
 using testing::UnorderedElementsAre;
 
-TEST(Check, AllIsWell) {
+TEST(Check, AGoodMachineHasNoFaults) {
   const CheckedMachine machine;
   EXPECT_THAT(check_host(machine.fabric, machine.live, machine.gpus), IsEmpty());
   std::vector<std::string> names;
@@ -33,13 +33,13 @@ TEST(Check, AllIsWell) {
                                           "vfio", "mac", "speed", "hugepages", "memlock"));
 }
 
-TEST(Check, Schema) {
+TEST(Check, AnotherSchemaVersionIsAFault) {
   CheckedMachine machine;
   machine.fabric.schema = 2;
   EXPECT_THAT(machine.fault("schema").what, HasSubstr("schema 2, this ztcp reads 1"));
 }
 
-TEST(Check, HostIdentity) {
+TEST(Check, AnotherMachineIdIsAFault) {
   CheckedMachine machine;
   machine.tree.add_file("etc/machine-id", "ffffffffffffffffffffffffffffffff\n");
   EXPECT_THAT(
@@ -48,7 +48,7 @@ TEST(Check, HostIdentity) {
                 "machine id is ffffffffffffffffffffffffffffffff"));
 }
 
-TEST(Check, AContainerHasAnIdentityOfItsOwn) {
+TEST(Check, AContainersMachineIdIsNotCompared) {
   CheckedMachine machine;
   machine.tree.add_file("etc/machine-id", "ffffffffffffffffffffffffffffffff\n");
   EXPECT_THAT(machine.fault("host").mend, StartsWith("sudo ztcp_setup"));
@@ -62,13 +62,13 @@ TEST(Check, AMissingMachineIdIsNotCompared) {
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }
 
-TEST(Check, RunFolderMissing) {
+TEST(Check, AMissingRunFolderIsAFault) {
   CheckedMachine machine;
   machine.tree.remove("run");
   EXPECT_THAT(machine.fault("run_dir").mend, HasSubstr("sudo ztcp_setup"));
 }
 
-TEST(Check, RunFolderNotWritable) {
+TEST(Check, AnUnwritableRunFolderIsAFault) {
   CheckedMachine machine;
   ::chmod(machine.tree.path("run").c_str(), 0755);
   if (::geteuid() != 0) ::chmod(machine.tree.path("run").c_str(), 0555);
@@ -77,7 +77,7 @@ TEST(Check, RunFolderNotWritable) {
               HasSubstr("can't write to it"));
 }
 
-TEST(Check, GpuOfTheConfigIsGone) {
+TEST(Check, AMissingGpuOfTheConfigIsAFault) {
   CheckedMachine machine;
   machine.nic().gpu_pci = "0000:17:00.0";
   machine.gpus.clear();
@@ -86,7 +86,7 @@ TEST(Check, GpuOfTheConfigIsGone) {
   EXPECT_THAT(problem.what, HasSubstr("not in this machine"));
 }
 
-TEST(Check, GpuOfTheProcessHasNoNic) {
+TEST(Check, AGpuWithoutANicIsAFault) {
   CheckedMachine machine;
   machine.gpus = {"0000:00:1f.0"};
   EXPECT_THAT(machine.fault("gpu").what,
@@ -101,7 +101,7 @@ TEST(Check, GpuNumberedAnewIsAWarningWhenUuidsAreKnown) {
   EXPECT_THAT(machine.of_severity(Severity::kWarning), SizeIs(1));
 }
 
-// Who may write there can hold every NIC back: it is opened to a group, not to all.
+// Write access allows to block every NIC: the folder is opened to a group, not to all users.
 TEST(Check, RunFolderOfSoftwareNicsIsNotOpenedToAll) {
   CheckedSoftware machine(NicDriver::kMemif);
   ::chmod(machine.tree.path("run").c_str(), ::geteuid() == 0 ? 0700 : 0500);
@@ -110,18 +110,18 @@ TEST(Check, RunFolderOfSoftwareNicsIsNotOpenedToAll) {
   EXPECT_THAT(problem.mend, HasSubstr("sudo chmod 770 /run"));
 }
 
-TEST(Check, AFileInPlaceOfAFolderIsNamed) {
+TEST(Check, AFileInPlaceOfAFolderIsReported) {
   CheckedSoftware machine(NicDriver::kMemif);
   machine.tree.add_file("file", "");
   ::chmod(machine.tree.path("file").c_str(), 0777);
   machine.fabric.run_dir = "/file";
-  EXPECT_THAT(machine.fault("run_dir").what, HasSubstr("is no folder"));
+  EXPECT_THAT(machine.fault("run_dir").what, HasSubstr("is not a folder"));
   machine.fabric.run_dir = "/run";
   machine.nic().memif_socket = "/file/a.sock";
-  EXPECT_THAT(machine.fault("memif").what, HasSubstr("is no folder"));
+  EXPECT_THAT(machine.fault("memif").what, HasSubstr("is not a folder"));
 }
 
-TEST(Check, MendsAreWordsOfAShell) {
+TEST(Check, MendsQuoteWordsForTheShell) {
   CheckedSoftware machine(NicDriver::kMemif);
   machine.fabric.run_dir = "/my run";
   EXPECT_THAT(machine.fault("run_dir").mend, HasSubstr("mkdir -p '/my run'"));

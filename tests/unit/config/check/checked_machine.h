@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A machine on which all is well with its config, for tests that make one thing wrong at a time.
-// Each fault names both values and what mends it.
+// A machine that fits its config, for tests that break one thing at a time. Each fault names both
+// values and its mend.
 #pragma once
 
 #include <stdexcept>
@@ -78,7 +78,7 @@ struct CheckedMachine {
       if (check.severity == severity) found.push_back(check);
     return found;
   }
-  // The only fault, which must be of this check.
+  // The only fault, which must be from this check.
   Problem fault(const std::string& name) const {
     const auto faults = of_severity(Severity::kFault);
     EXPECT_THAT(faults, testing::SizeIs(1)) << name;
@@ -89,7 +89,7 @@ struct CheckedMachine {
   }
 };
 
-// Permissions mean nothing to root, so root asks as somebody else.
+// Root has all permissions, so root runs `ask` as another user.
 template <class Ask>
 auto as_nobody(Ask&& ask) {
   const bool root = ::geteuid() == 0;
@@ -99,7 +99,7 @@ auto as_nobody(Ask&& ask) {
   return answer;
 }
 
-// Two NICs, each on a node and with a GPU of its own; the second node has no pages left.
+// Adds a second NIC, with its own node and GPU; its node has no pages left.
 inline void add_second_nic(CheckedMachine& machine) {
   machine.tree.add(
       "node id=1 cpus=2-3 memory_mib=65536\n"
@@ -117,7 +117,7 @@ inline void add_second_nic(CheckedMachine& machine) {
   machine.fabric.nics.push_back(nic);
 }
 
-// With a NIC of software alone.
+// A machine with one software NIC only.
 struct CheckedSoftware : CheckedMachine {
   explicit CheckedSoftware(NicDriver driver) {
     fabric.hugepages.page_kib = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// NICs of shared memory.
+// Checks of NICs in shared memory.
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -16,12 +16,12 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(CheckMemif, AMemifSwitchThatDoesNotRunIsNoFault) {
+TEST(CheckMemif, AStoppedSwitchIsNoFault) {
   const CheckedSoftware machine(NicDriver::kMemif);
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }
 
-TEST(CheckMemif, APeerOfAMeshIsOneHoweverManyItsQueues) {
+TEST(CheckMemif, AMeshPeerCountsOnceForAllItsQueues) {
   CheckedSoftware machine(NicDriver::kMemif);
   machine.nic().memif_role = MemifRole::kMesh;
   machine.nic().queues = 3;
@@ -34,13 +34,13 @@ TEST(CheckMemif, APeerOfAMeshIsOneHoweverManyItsQueues) {
   EXPECT_THAT(all, HasSubstr("mesh /sockets/a.sock, 2 peers"));
 }
 
-TEST(CheckMemif, MemifFolderMissing) {
+TEST(CheckMemif, AMissingFolderIsAFault) {
   CheckedSoftware machine(NicDriver::kMemif);
   machine.nic().memif_socket = "/nowhere/a.sock";
   EXPECT_THAT(machine.fault("memif").mend, HasSubstr("mkdir -p /nowhere"));
 }
 
-TEST(CheckMemif, MemifNeedsAWritableFolder) {
+TEST(CheckMemif, AnUnwritableFolderIsAFault) {
   for (const MemifRole role : {MemifRole::kServer, MemifRole::kClient}) {
     CheckedSoftware machine(NicDriver::kMemif);
     machine.nic().memif_role = role;
@@ -50,7 +50,7 @@ TEST(CheckMemif, MemifNeedsAWritableFolder) {
   }
 }
 
-// What lies beside the sockets is the config: a folder open to all would give it away.
+// The config is beside the sockets: a folder open to all users would expose it.
 TEST(CheckMemif, NoMendOpensAFolderToAll) {
   CheckedSoftware machine(NicDriver::kMemif);
   ::chmod(machine.tree.path("sockets").c_str(), ::geteuid() == 0 ? 0755 : 0555);
@@ -59,16 +59,16 @@ TEST(CheckMemif, NoMendOpensAFolderToAll) {
   EXPECT_THAT(problem.mend, HasSubstr("ztcp_setup --local N --dir FOLDER"));
 }
 
-TEST(CheckMemif, WhatIsNoSocketIsNamed) {
+TEST(CheckMemif, AnotherFileAtTheSocketsPathIsAFault) {
   for (const MemifRole role : {MemifRole::kServer, MemifRole::kClient}) {
     CheckedSoftware machine(NicDriver::kMemif);
     machine.nic().memif_role = role;
     machine.tree.add_file("sockets/a.sock", "precious");
-    EXPECT_THAT(machine.fault("memif").what, HasSubstr("is there and is no socket"));
+    EXPECT_THAT(machine.fault("memif").what, HasSubstr("exists and is not a socket"));
   }
 }
 
-TEST(CheckMemif, MemifClientNeedsTheSocket) {
+TEST(CheckMemif, ASocketWithoutAccessIsAFault) {
   CheckedSoftware machine(NicDriver::kMemif);
   const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
@@ -82,13 +82,13 @@ TEST(CheckMemif, MemifClientNeedsTheSocket) {
               HasSubstr("may not open " + machine.nic().memif_socket));
 }
 
-TEST(CheckMemif, MemifPathLength) {
+TEST(CheckMemif, APathTooLongForASocketIsAFault) {
   CheckedSoftware machine(NicDriver::kMemif);
   machine.nic().memif_socket = "/" + std::string(107, 'x');
   EXPECT_THAT(machine.fault("memif").what, HasSubstr("has 108 characters, the kernel takes 107"));
 }
 
-TEST(CheckMemif, OfAMeshEachSocketIsLookedAt) {
+TEST(CheckMemif, EachSocketOfAMeshIsChecked) {
   CheckedSoftware machine(NicDriver::kMemif);
   machine.nic().memif_role = MemifRole::kMesh;
   Nic peer = machine.nic();
@@ -98,7 +98,7 @@ TEST(CheckMemif, OfAMeshEachSocketIsLookedAt) {
   const std::string socket = machine.nic().memif_socket + "+ztcp0+ztcp1+0";
   machine.tree.add_file("sockets/a.sock+ztcp0+ztcp1+0", "");
   for (const Check& check : machine.of_severity(Severity::kFault))
-    EXPECT_THAT(check.problem.what, HasSubstr(socket + " is there and is no socket"));
+    EXPECT_THAT(check.problem.what, HasSubstr(socket + " exists and is not a socket"));
   EXPECT_EQ(machine.of_severity(Severity::kFault).size(), 2U) << "one on each side";
   for (Nic& nic : machine.fabric.nics) nic.memif_socket = "/" + std::string(93, 'x');
   for (const Check& check : machine.of_severity(Severity::kFault))

@@ -15,8 +15,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// 12288 frames of 9001 bytes and their overhead, and what DPDK wants: 143 MiB, in whole pages.
-TEST(CheckMemory, HugepagesOfTheNode) {
+// 12288 frames of 9001 bytes with overhead, and DPDK's own memory: 143 MiB, in whole pages.
+TEST(CheckMemory, TooFewHugepagesOnTheNodeAreAFault) {
   CheckedMachine machine;
   machine.tree.add("pages node=0 kib=2048 total=4096 free=50");
   const Problem problem = machine.fault("hugepages");
@@ -26,7 +26,7 @@ TEST(CheckMemory, HugepagesOfTheNode) {
   EXPECT_THAT(problem.mend, HasSubstr("echo 4118 > "));
 }
 
-TEST(CheckMemory, HugepagesOfTheHost) {
+TEST(CheckMemory, TooFewHugepagesForAllProcessesAreAWarning) {
   CheckedMachine machine;
   machine.fabric.hugepages.spare_mib = 1024;
   machine.tree.add("pages node=0 kib=2048 total=3071 free=1000");
@@ -39,7 +39,7 @@ TEST(CheckMemory, HugepagesOfTheHost) {
   EXPECT_THAT(warnings[0].problem.mend, HasSubstr("echo 3072 > "));
 }
 
-TEST(CheckMemory, ANodeThatTheMachineLacks) {
+TEST(CheckMemory, AMissingNodeIsAWarning) {
   CheckedMachine machine;
   machine.nic().numa_node = 3;
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
@@ -50,7 +50,7 @@ TEST(CheckMemory, ANodeThatTheMachineLacks) {
               HasSubstr("numa_node = 3 in the config, which this machine does not have"));
 }
 
-TEST(CheckMemory, AProcessIsAskedForPagesOfItsOwnNicsOnly) {
+TEST(CheckMemory, AProcessNeedsPagesOfItsOwnNicsOnly) {
   CheckedMachine machine;
   add_second_nic(machine);
   const auto faults_of = [&](const NicList& own) {
@@ -60,14 +60,14 @@ TEST(CheckMemory, AProcessIsAskedForPagesOfItsOwnNicsOnly) {
   ASSERT_THAT(faults_of({1}), SizeIs(1));
   EXPECT_THAT(faults_of({1})[0].what, HasSubstr("needs 72 x 2 MiB hugepages on NUMA node 1"));
   ASSERT_THAT(faults_of({0, 1}), SizeIs(1));
-  // --check speaks for the processes of all NICs, each by itself.
+  // --check covers the processes of all NICs, each separately.
   EXPECT_THAT(machine.fault("hugepages").what, HasSubstr("on NUMA node 1, has 0 free of 4096"));
   machine.tree.add("pages node=1 kib=2048 total=4096 free=72");
   machine.tree.add("pages node=0 kib=2048 total=4096 free=72");
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }
 
-TEST(CheckMemory, AContainersLimitIsForOneProcess) {
+TEST(CheckMemory, AContainersLimitIsComparedWithOneProcess) {
   CheckedMachine machine;
   add_second_nic(machine);
   machine.tree.add("pages node=1 kib=2048 total=4096 free=4096");
@@ -75,7 +75,7 @@ TEST(CheckMemory, AContainersLimitIsForOneProcess) {
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }
 
-TEST(CheckMemory, ALimitBelowWhatAProcessNeeds) {
+TEST(CheckMemory, APageLimitBelowTheNeedIsAFault) {
   CheckedMachine machine;
   machine.fabric.hugepages.per_process_mib = 100;
   const Problem problem = machine.fault("hugepages");
@@ -85,14 +85,14 @@ TEST(CheckMemory, ALimitBelowWhatAProcessNeeds) {
   EXPECT_THAT(problem.mend, HasSubstr("per_process_mib = 144 or more"));
 }
 
-TEST(CheckMemory, HugepagesOfAnotherSize) {
+TEST(CheckMemory, HugepagesOfAnotherSizeDoNotCount) {
   CheckedMachine machine;
   machine.fabric.hugepages.page_kib = 1048576;
   EXPECT_THAT(machine.fault("hugepages").what,
               HasSubstr("needs 1 x 1 GiB hugepages on NUMA node 0, but the kernel has none"));
 }
 
-// DPDK is told node by node what to take, and NICs that know no node are counted on node 0.
+// DPDK gets its memory node by node, and NICs without a known node count on node 0.
 TEST(CheckMemory, ANicWithoutANodeTakesPagesOfTheFirstNode) {
   CheckedMachine machine;
   machine.nic().numa_node = -1;
@@ -103,14 +103,14 @@ TEST(CheckMemory, ANicWithoutANodeTakesPagesOfTheFirstNode) {
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }
 
-TEST(CheckMemory, CgroupLimit) {
+TEST(CheckMemory, ATooSmallCgroupLimitIsAFault) {
   CheckedMachine machine;
   machine.tree.add_file("sys/fs/cgroup/user.slice/hugetlb.2MB.max", "67108864\n");
   EXPECT_THAT(machine.fault("cgroup").what,
               HasSubstr("needs 72 x 2 MiB hugepages, the container's cgroup leaves 32"));
 }
 
-TEST(CheckMemory, CgroupLimitThatIsWideEnough) {
+TEST(CheckMemory, ASufficientCgroupLimitIsGood) {
   CheckedMachine machine;
   machine.tree.add_file("sys/fs/cgroup/user.slice/hugetlb.2MB.max", "8589934592\n");
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
@@ -121,33 +121,33 @@ void limit_locked_memory(CheckedMachine& machine, std::uint64_t bytes) {
                         fmt::format("Max locked memory {0} {0} bytes\n", bytes));
 }
 
-TEST(CheckMemory, LockedMemory) {
+TEST(CheckMemory, TooLittleLockedMemoryIsAFault) {
   CheckedMachine machine;
   limit_locked_memory(machine, 8 << 20);
   const Problem problem = machine.fault("memlock");
   EXPECT_THAT(problem.what, HasSubstr("8192 KiB, wanted unlimited, or more than the 5242880 KiB"));
   EXPECT_THAT(problem.mend, HasSubstr("ulimit -l unlimited"));
-  // All of it for the pages leaves nothing for the buffers.
+  // A limit of just the pages leaves nothing for the buffers.
   limit_locked_memory(machine, std::uint64_t{5120} << 20);
   EXPECT_THAT(machine.fault("memlock").what, HasSubstr("5242880 KiB, wanted"));
   limit_locked_memory(machine, (std::uint64_t{5120} << 20) + 1);
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }
 
-TEST(CheckMemory, LockedMemoryOfThoseWhoMayLockAnything) {
+TEST(CheckMemory, LockedMemoryIsUnlimitedWithTheCapability) {
   CheckedMachine machine;
   limit_locked_memory(machine, 8 << 20);
   machine.tree.add_file("proc/self/status", "CapEff:\t0000000000004000\n");  // CAP_IPC_LOCK
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }
 
-TEST(CheckMemory, LockedMemoryCountsOnlyBehindAnIommu) {
+TEST(CheckMemory, LockedMemoryCountsOnlyWithAnIommu) {
   CheckedMachine machine;
   limit_locked_memory(machine, 8 << 20);
   machine.fabric.host.host_class = HostClass::kNoIommu;
   machine.tree.remove("dev/vfio/7");
   machine.tree.add_file("dev/vfio/noiommu-7", "");
-  // CAP_SYS_ADMIN and CAP_SYS_RAWIO
+  // CAP_SYS_ADMIN and CAP_SYS_RAWIO.
   machine.tree.add_file("proc/self/status", "CapEff:\t0000000000220000\n");
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }

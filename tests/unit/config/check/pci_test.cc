@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A NIC on PCI against the machine.
+// Checks of a NIC on PCI.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-TEST(CheckPci, PciFunctionIsGone) {
+TEST(CheckPci, AMissingPciFunctionIsAFault) {
   CheckedMachine machine;
   machine.nic().pci = "0000:00:06.0";
   const Problem problem = machine.fault("pci");
@@ -23,13 +23,13 @@ TEST(CheckPci, PciFunctionIsGone) {
   EXPECT_THAT(problem.what, HasSubstr("0000:00:06.0, where there is no device"));
 }
 
-TEST(CheckPci, PciFunctionIsNoNic) {
+TEST(CheckPci, APciFunctionThatIsNotANicIsAFault) {
   CheckedMachine machine;
   machine.nic().pci = "0000:00:1e.0";
   EXPECT_THAT(machine.fault("pci").what, HasSubstr("its class is 0x030200"));
 }
 
-TEST(CheckPci, Driver) {
+TEST(CheckPci, AnotherDriverIsAFault) {
   CheckedMachine machine;
   machine.unbind("02:00:00:00:00:05", 9001);
   const Problem problem = machine.fault("driver");
@@ -37,23 +37,23 @@ TEST(CheckPci, Driver) {
   EXPECT_THAT(problem.mend, HasSubstr("sudo ztcp_setup"));
 }
 
-TEST(CheckPci, NoDriver) {
+TEST(CheckPci, NoDriverIsAFault) {
   CheckedMachine machine;
   machine.tree.remove(std::string(kNicFolder) + "/driver");
   EXPECT_THAT(machine.fault("driver").what, HasSubstr("bound to no driver"));
 }
 
-TEST(CheckPci, Mac) {
+TEST(CheckPci, AnotherMacIsAFault) {
   CheckedMachine machine;
   machine.unbind("02:00:00:00:00:99", 9001);
   const auto faults = machine.of_severity(Severity::kFault);
-  ASSERT_THAT(faults, SizeIs(2));  // The driver, too.
+  ASSERT_THAT(faults, SizeIs(2));  // One for the driver, too.
   EXPECT_EQ(faults[1].name, "mac");
   EXPECT_THAT(faults[1].problem.what,
               HasSubstr("mac = 02:00:00:00:00:05 in the config, ens5 has 02:00:00:00:00:99"));
 }
 
-TEST(CheckPci, Mtu) {
+TEST(CheckPci, AnotherMtuIsAFault) {
   CheckedMachine machine;
   machine.unbind("02:00:00:00:00:05", 1500);
   const auto faults = machine.of_severity(Severity::kFault);
@@ -74,13 +74,13 @@ TEST(CheckPci, AVirtioNicIsReadThroughItsOwnDevice) {
   EXPECT_THAT(faults[1].problem.what, HasSubstr("ens5 has 02:00:00:00:00:98"));
 }
 
-TEST(CheckPci, VfioGroupMissing) {
+TEST(CheckPci, AMissingVfioGroupIsAFault) {
   CheckedMachine machine;
   machine.tree.remove("dev/vfio/7");
   EXPECT_THAT(machine.fault("vfio").mend, HasSubstr("sudo ztcp_setup"));
 }
 
-TEST(CheckPci, VfioGroupAccess) {
+TEST(CheckPci, AVfioGroupWithoutAccessIsAFault) {
   CheckedMachine machine;
   ::chmod(machine.tree.path("run").c_str(), 0777);
   ::chmod(machine.tree.path("dev/vfio/7").c_str(), ::geteuid() == 0 ? 0600 : 0000);
@@ -89,7 +89,7 @@ TEST(CheckPci, VfioGroupAccess) {
   EXPECT_THAT(problem.mend, HasSubstr("--group"));
 }
 
-TEST(CheckPci, HostClassChanged) {
+TEST(CheckPci, AnotherHostClassIsAFault) {
   CheckedMachine machine;
   machine.fabric.host.host_class = HostClass::kNoIommu;
   EXPECT_THAT(machine.fault("vfio").what,
@@ -112,7 +112,7 @@ TEST(CheckPci, NoIommuNeedsTwoCapabilities) {
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }
 
-TEST(CheckPci, ASpeedThatNobodyTold) {
+TEST(CheckPci, AnUnknownSpeedIsAWarning) {
   CheckedMachine machine;
   machine.nic().speed_mbps = 0;
   const auto warnings = machine.of_severity(Severity::kWarning);
@@ -122,7 +122,7 @@ TEST(CheckPci, ASpeedThatNobodyTold) {
   EXPECT_THAT(warnings[0].problem.mend, HasSubstr("ztcp_setup --speed MBPS"));
 }
 
-TEST(CheckPci, ASpeedThatTheDriverDenies) {
+TEST(CheckPci, ASpeedThatDiffersFromTheDriversIsAWarning) {
   CheckedMachine machine;
   machine.unbind("02:00:00:00:00:05", 9001, 25000);
   const auto warnings = machine.of_severity(Severity::kWarning);
@@ -132,7 +132,7 @@ TEST(CheckPci, ASpeedThatTheDriverDenies) {
   EXPECT_THAT(machine.of_severity(Severity::kWarning), IsEmpty());
 }
 
-TEST(CheckPci, UnequalSpeeds) {
+TEST(CheckPci, UnequalSpeedsAreAWarning) {
   CheckedMachine machine;
   add_second_nic(machine);
   machine.tree.add("pages node=1 kib=2048 total=4096 free=4096");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Values that are seldom meant.
+// Settings that are seldom intended.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ Problem only_warning(const CheckedMachine& machine, const std::string& name) {
   return warnings[0].problem;
 }
 
-TEST(CheckSettings, ASpeedInGigabitsIsNoSpeedInMegabits) {
+TEST(CheckSettings, ASpeedGivenInGigabitsIsAWarning) {
   CheckedMachine machine;
   machine.nic().speed_mbps = 100;
   const Problem problem = only_warning(machine, "speed");
@@ -34,7 +34,7 @@ TEST(CheckSettings, ASpeedInGigabitsIsNoSpeedInMegabits) {
   EXPECT_THAT(machine.of_severity(Severity::kWarning), IsEmpty());
 }
 
-TEST(CheckSettings, AnInterfaceToWatchThatIsNotHere) {
+TEST(CheckSettings, AMissingWatchInterfaceIsAWarning) {
   CheckedMachine machine;
   machine.fabric.messages.watch_interface = "ens9";
   EXPECT_THAT(only_warning(machine, "watch").what, HasSubstr("there is no interface ens9"));
@@ -44,7 +44,7 @@ TEST(CheckSettings, AnInterfaceToWatchThatIsNotHere) {
   EXPECT_THAT(machine.of_severity(Severity::kWarning), IsEmpty());
 }
 
-TEST(CheckSettings, AUserTimeoutBelowTheKeepalive) {
+TEST(CheckSettings, AUserTimeoutBelowTheKeepaliveIsAWarning) {
   CheckedMachine machine;
   machine.fabric.tcp.user_timeout_ms = 200;
   const Problem problem = only_warning(machine, "timeouts");

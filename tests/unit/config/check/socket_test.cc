@@ -21,7 +21,7 @@ LocalAddress at(const char* interface, const char* address, std::uint32_t index)
           .is_running = true};
 }
 
-// A host with an interface that all is well with; each test spoils one thing.
+// A host with a good interface; each test breaks one thing.
 struct Host {
   test::Tree tree{
       "file path=sys/class/net/eth1/mtu text=9000\n"
@@ -51,7 +51,7 @@ struct Host {
     tree.add_file("proc/sys/net/" + name, value + "\n");
   }
 
-  // What is said of one check, worst first in severity.
+  // The result of one check, the first with the worst severity.
   Check said(const std::string& name) {
     for (const Check& check : run_checks(fabric, machine, {}, {}, addresses))
       if (check.name == name) return check;
@@ -74,7 +74,7 @@ TEST(CheckSocket, AHealthyHostIsGood) {
   EXPECT_EQ(host.said("buffers").problem.what, "up to 6144 KiB a connection");
 }
 
-TEST(CheckSocket, AnInterfaceThatIsNotThere) {
+TEST(CheckSocket, AMissingInterfaceIsAFault) {
   Host host;
   host.nic().interface = "eth7";
   const Problem problem = host.problem("interface", Severity::kFault);
@@ -83,7 +83,7 @@ TEST(CheckSocket, AnInterfaceThatIsNotThere) {
   EXPECT_THAT(host.said("ports").name, IsEmpty()) << "nothing more can be said";
 }
 
-TEST(CheckSocket, WhatADeviceCanDoWithoutIsAWarning) {
+TEST(CheckSocket, FaultsOfAMergedInterfaceAreWarnings) {
   Host host;
   host.nic().merge = "ib0";
   host.nic().interface = "eth7";
@@ -93,19 +93,19 @@ TEST(CheckSocket, WhatADeviceCanDoWithoutIsAWarning) {
   EXPECT_THAT(host.problem("address", Severity::kWarning).what, HasSubstr("eth1 has none"));
 }
 
-TEST(CheckSocket, AnInterfaceOfANamespaceThatSysfsDoesNotShow) {
+TEST(CheckSocket, AnInterfaceMissingInSysfsOnlyIsGood) {
   Host host;
   host.nic().interface = host.addresses[0].interface = "veth7";
   EXPECT_EQ(host.problem("interface", Severity::kGood).what, "veth7 10.0.0.5/24, MTU unknown");
 }
 
-TEST(CheckSocket, AnInterfaceWithoutAnAddress) {
+TEST(CheckSocket, AnInterfaceWithoutAnAddressIsAFault) {
   Host host;
   host.addresses.clear();
   EXPECT_THAT(host.problem("address", Severity::kFault).what, HasSubstr("eth1 has none"));
 }
 
-TEST(CheckSocket, AnotherAddressThanTheConfigs) {
+TEST(CheckSocket, AnAddressThatDiffersFromTheConfigsIsAFault) {
   Host host;
   host.addresses = {at("eth1", "10.0.0.6/24", 3), at("eth1", "fe80::6/64", 3),
                     at("eth0", "10.0.0.5/24", 2)};
@@ -115,7 +115,7 @@ TEST(CheckSocket, AnotherAddressThanTheConfigs) {
   EXPECT_THAT(problem.mend, HasSubstr("sudo ip address add 10.0.0.5/24 dev eth1"));
 }
 
-TEST(CheckSocket, AnInterfaceThatIsDownOrHasNoCarrier) {
+TEST(CheckSocket, ADownInterfaceIsAFaultAndNoCarrierAWarning) {
   Host host;
   host.addresses[0].is_running = false;
   EXPECT_THAT(host.problem("interface", Severity::kWarning).what, HasSubstr("has no carrier"));
@@ -129,7 +129,7 @@ TEST(CheckSocket, AnAddressWithALabelIsOnTheInterfaceBeforeTheColon) {
   EXPECT_EQ(host.problem("interface", Severity::kGood).what, "eth1:2 10.0.0.5/24, MTU 9000");
 }
 
-TEST(CheckSocket, TwoInterfacesInOneNetwork) {
+TEST(CheckSocket, TwoInterfacesInOneNetworkAreAWarning) {
   Host host;
   host.addresses.push_back(at("eth0", "10.0.0.4/24", 2));
   const Problem arp = host.problem("network", Severity::kWarning);
@@ -158,7 +158,7 @@ std::string listeners(int first, int last, const char* state = "0A") {
   return text;
 }
 
-TEST(CheckSocket, PortsThatAreTaken) {
+TEST(CheckSocket, NoFreePortIsAFault) {
   Host host;
   host.tree.add_file("proc/net/tcp", listeners(7472, 7501));
   host.tree.add_file("proc/net/tcp6", listeners(7500, 7503));
@@ -168,13 +168,13 @@ TEST(CheckSocket, PortsThatAreTaken) {
       << "a connection is no listener";
   host.tree.add_file("proc/net/tcp", listeners(7472, 7535));
   const Problem problem = host.problem("ports", Severity::kFault);
-  EXPECT_THAT(problem.what, HasSubstr("each of the ports 7472-7535"));
+  EXPECT_THAT(problem.what, HasSubstr("all ports 7472-7535 are in use"));
   EXPECT_THAT(problem.mend, HasSubstr("widen first_port and last_port in /etc/ztcp.conf"));
   host.nic().first_port = host.nic().last_port = 0;
   EXPECT_THAT(host.said("ports").name, IsEmpty()) << "the kernel finds one";
 }
 
-TEST(CheckSocket, PortsThatConnectionsMayTake) {
+TEST(CheckSocket, PortsInTheEphemeralRangeAreAWarning) {
   Host host;
   host.sysctl("ipv4/ip_local_port_range", "1024\t65000");
   EXPECT_THAT(host.problem("ports", Severity::kWarning).mend,
@@ -183,7 +183,7 @@ TEST(CheckSocket, PortsThatConnectionsMayTake) {
   EXPECT_EQ(host.said("ports").severity, Severity::kGood);
 }
 
-TEST(CheckSocket, SmallBuffers) {
+TEST(CheckSocket, SmallBuffersAreAWarning) {
   Host host;
   host.sysctl("ipv4/tcp_rmem", "4096\t65536\t262144");
   const Problem problem = host.problem("buffers", Severity::kWarning);
@@ -191,13 +191,13 @@ TEST(CheckSocket, SmallBuffers) {
   EXPECT_EQ(problem.mend, "sudo sysctl -w net.ipv4.tcp_rmem=\"4096 65536 4194304\"");
 }
 
-TEST(CheckSocket, TheSpeedThatNcclIsTold) {
+TEST(CheckSocket, TheSpeedToldToNcclIsChecked) {
   Host host;
   EXPECT_EQ(host.problem("speed", Severity::kGood).what, "25000 Mb/s");
   host.nic().speed_mbps = 100000;
   EXPECT_EQ(host.problem("speed", Severity::kWarning).what,
             "speed_mbps = 100000 in the config, eth1 says 25000");
-  host.tree.add_file("sys/class/net/eth1/speed", "-1\n");  // virtio does not know.
+  host.tree.add_file("sys/class/net/eth1/speed", "-1\n");  // virtio reports no speed.
   EXPECT_EQ(host.problem("speed", Severity::kGood).what, "100000 Mb/s");
   host.nic().speed_mbps = 0;
   EXPECT_THAT(host.problem("speed", Severity::kWarning).what, HasSubstr("10000 Mb/s, a guess"));
@@ -205,7 +205,7 @@ TEST(CheckSocket, TheSpeedThatNcclIsTold) {
   EXPECT_EQ(host.said("speed").name, "");
 }
 
-TEST(CheckSocket, SwitchesThatKeepConnectionsSlow) {
+TEST(CheckSocket, SysctlsThatSlowConnectionsAreAWarning) {
   for (const char* name : {"tcp_moderate_rcvbuf", "tcp_window_scaling", "tcp_sack"}) {
     Host host;
     host.sysctl(std::string("ipv4/") + name, "0");

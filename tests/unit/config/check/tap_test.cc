@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A tun/tap interface.
+// Checks of a tun/tap interface.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,24 +13,24 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(CheckTap, TapIsWell) {
+TEST(CheckTap, AGoodTapHasNoFaults) {
   const CheckedSoftware machine(NicDriver::kTap);
   EXPECT_THAT(machine.of_severity(Severity::kFault), IsEmpty());
 }
 
-TEST(CheckTap, TapInterfaceMissing) {
+TEST(CheckTap, AMissingInterfaceIsAFault) {
   CheckedSoftware machine(NicDriver::kTap);
   machine.nic().tap_interface = "tap1";
   EXPECT_THAT(machine.fault("tap").mend, HasSubstr("ip tuntap add dev tap1 mode tap"));
 }
 
-TEST(CheckTap, TapDeviceAccess) {
+TEST(CheckTap, ACloneDeviceWithoutAccessIsAFault) {
   CheckedSoftware machine(NicDriver::kTap);
   ::chmod(machine.tree.path("dev/net/tun").c_str(), ::geteuid() == 0 ? 0600 : 0000);
   EXPECT_THAT(as_nobody([&] { return machine.fault("tap"); }).what, HasSubstr("may not open"));
 }
 
-TEST(CheckTap, TapMtu) {
+TEST(CheckTap, AnotherMtuIsAFault) {
   CheckedSoftware machine(NicDriver::kTap);
   machine.nic().mtu_bytes = 1500;
   EXPECT_THAT(machine.fault("mtu").what,

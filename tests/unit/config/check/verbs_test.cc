@@ -49,7 +49,7 @@ std::string config_space(unsigned control) {
   return bytes;
 }
 
-// A host with an RDMA device that all is well with; each test spoils one thing.
+// A host with a good RDMA device; each test breaks one thing.
 class CheckVerbs : public testing::Test {
  protected:
   CheckVerbs() {
@@ -103,7 +103,7 @@ class CheckVerbs : public testing::Test {
     EXPECT_EQ(found.name, name);
     return found;
   }
-  // Nothing of it keeps the other NICs from serving.
+  // Expects a warning: the other NICs still work.
   Problem warning(const std::string& name, const std::string& where = "") {
     const Check check = said(name, where);
     EXPECT_EQ(check.severity, Severity::kWarning) << to_string(check.problem);
@@ -134,7 +134,7 @@ TEST_F(CheckVerbs, AHealthyHostIsGood) {
             "off at 0000:18:02.0, 0000:18:00.0, between 0000:1b:00.0 and its GPUs");
 }
 
-// Looks at another, and counts how often it was asked for tables of GIDs.
+// Forwards to another machine, and counts reads of GID tables.
 class CountingMachine final : public Machine {
  public:
   explicit CountingMachine(Machine& other) : other_(other) {}
@@ -160,7 +160,7 @@ class CountingMachine final : public Machine {
   Machine& other_;
 };
 
-// Init checks, too, and a port has 256 places for GIDs.
+// Init runs the checks, too, and a port has 256 GID entries.
 TEST_F(CheckVerbs, EachPortIsReadOnce) {
   tree_.add(device("mlx5_1", "eth2", mapped("0006"), 9000));
   fabric_.nics.push_back(nic("ztcp1", "mlx5_1", "10.0.0.6/24"));
@@ -171,14 +171,14 @@ TEST_F(CheckVerbs, EachPortIsReadOnce) {
 
 // --- The device ----------------------------------------------------------------------------------
 
-TEST_F(CheckVerbs, ADeviceThatIsGoneIsNamedWithThoseThatAreThere) {
+TEST_F(CheckVerbs, AMissingDeviceIsReportedWithThePresentOnes) {
   fabric_.nics[0].device = "mlx5_9";
   const Problem said = warning("rdma_device");
   EXPECT_THAT(said.what, HasSubstr("no RDMA device mlx5_9 is here; this host has mlx5_0"));
   EXPECT_THAT(said.mend, HasSubstr("correct device in /etc/ztcp.conf"));
 }
 
-TEST_F(CheckVerbs, AModuleThatIsNotLoadedIsTheMend) {
+TEST_F(CheckVerbs, TheMendLoadsAMissingModule) {
   tree_.remove("sys/class/infiniband");
   tree_.remove("sys/module/mlx5_ib");
   EXPECT_THAT(warning("rdma_device").mend, StartsWith("sudo modprobe -a mlx5_ib; else rdma link"));
@@ -187,7 +187,7 @@ TEST_F(CheckVerbs, AModuleThatIsNotLoadedIsTheMend) {
             "sudo modprobe rdma_rxe && sudo rdma link add rxe0 type rxe netdev eth1");
 }
 
-TEST_F(CheckVerbs, APortThatIsDownOrMissingIsNamed) {
+TEST_F(CheckVerbs, ADownOrMissingPortIsAWarning) {
   tree_.add_file("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n");
   EXPECT_EQ(warning("rdma_device").what, "port 1 of mlx5_0 is DOWN");
   EXPECT_THAT(warning("rdma_device").mend, StartsWith("sudo ip link set dev eth1 up"));
@@ -197,7 +197,7 @@ TEST_F(CheckVerbs, APortThatIsDownOrMissingIsNamed) {
   EXPECT_EQ(warning("rdma_device").what, "mlx5_0 has no port 2");
 }
 
-TEST_F(CheckVerbs, OddNamesOfInterfacesAreOneWordOfACommand) {
+TEST_F(CheckVerbs, OddInterfaceNamesAreQuotedInCommands) {
   tree_.add_file("sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0", "e;$(x)\n");
   addresses_[0].prefix = *parse_ip_prefix("10.0.0.6/24");
   EXPECT_THAT(warning("rdma_gid").mend, EndsWith(" dev 'e;$(x)'"));
@@ -205,7 +205,7 @@ TEST_F(CheckVerbs, OddNamesOfInterfacesAreOneWordOfACommand) {
   EXPECT_THAT(warning("rdma_device").mend, StartsWith("sudo ip link set dev 'e;$(x)' up"));
 }
 
-TEST_F(CheckVerbs, IwarpWantsItsConnectionManagerAndItsInterfacesAddress) {
+TEST_F(CheckVerbs, IwarpNeedsItsConnectionManagerAndItsInterfacesAddress) {
   tree_.add_file("sys/class/infiniband/mlx5_0/node_type", "4: RNIC\n");
   tree_.add_file("sys/class/infiniband/mlx5_0/ports/1/gids/0",
                  "0200:0000:0007:0000:0000:0000:0000:0000\n");
@@ -222,22 +222,22 @@ TEST_F(CheckVerbs, IwarpWantsItsConnectionManagerAndItsInterfacesAddress) {
   EXPECT_THAT(good("rdma_address"), HasSubstr("is on eth1"));
   addresses_[0].interface = "eth9";
   EXPECT_THAT(warning("rdma_address").what,
-              HasSubstr("is on eth9, but iWARP's queue pairs go over eth1, mlx5_0's own"));
+              HasSubstr("is on eth9, but iWARP's queue pairs use eth1, mlx5_0's own"));
   fabric_.nics[0].merge = "ib0";
-  EXPECT_EQ(warning("rdma_device").what, "mlx5_0 is an iWARP device, and they are not merged");
+  EXPECT_EQ(warning("rdma_device").what, "mlx5_0 is an iWARP device, and those can't be merged");
   EXPECT_EQ(warning("rdma_device").mend, "remove merge = \"ib0\" of that NIC from /etc/ztcp.conf");
 }
 
-// --- Who may use it ------------------------------------------------------------------------------
+// --- Access --------------------------------------------------------------------------------------
 
-TEST_F(CheckVerbs, WithoutANodeTheModuleOrTheContainerIsNamed) {
+TEST_F(CheckVerbs, WithoutANodeTheMendNamesTheModuleOrTheContainer) {
   tree_.remove("dev/infiniband/uverbs3");
   EXPECT_THAT(warning("rdma_access").mend, HasSubstr("--device /dev/infiniband"));
   tree_.remove("sys/class/infiniband_verbs/uverbs3");
   EXPECT_EQ(warning("rdma_access").mend, "sudo modprobe ib_uverbs");
 }
 
-TEST_F(CheckVerbs, TheNodeOfAnotherDeviceHelpsNobody) {
+TEST_F(CheckVerbs, TheNodeOfAnotherDeviceDoesNotCount) {
   tree_.add_file("sys/class/infiniband_verbs/uverbs0/ibdev", "mlx5_1\n");
   tree_.add_file("dev/infiniband/uverbs0", "");
   ASSERT_EQ(::chmod(tree_.path("dev/infiniband/uverbs0").c_str(), 0666), 0);
@@ -247,7 +247,7 @@ TEST_F(CheckVerbs, TheNodeOfAnotherDeviceHelpsNobody) {
   EXPECT_THAT(said.mend, StartsWith("sudo chmod 666 /dev/infiniband/uverbs3"));
 }
 
-TEST_F(CheckVerbs, TooLittleMemoryToLockIsNamed) {
+TEST_F(CheckVerbs, TooLittleLockedMemoryIsAWarning) {
   const auto limit = [&](const std::string& bytes) {
     tree_.add_file("proc/self/limits", "Max locked memory  " + bytes + "  " + bytes + "  bytes\n");
   };
@@ -262,22 +262,23 @@ TEST_F(CheckVerbs, TooLittleMemoryToLockIsNamed) {
   EXPECT_THAT(good("rdma_memory"), HasSubstr("CAP_IPC_LOCK"));
 }
 
-TEST_F(CheckVerbs, AnAddressOfAnotherHostIsNamed) {
+TEST_F(CheckVerbs, AnAddressOfAnotherHostIsAWarning) {
   addresses_.clear();
-  EXPECT_THAT(warning("rdma_address").what, HasSubstr("\"10.0.0.5/24\" is none of this host's"));
+  EXPECT_THAT(warning("rdma_address").what,
+              HasSubstr("\"10.0.0.5/24\" is not an address of this host"));
 }
 
-// That of a socket would end the job; here the other NICs serve.
-TEST_F(CheckVerbs, PortsThatOthersHaveAreNamed) {
+// For a kernel socket NIC this is a fault; here the other NICs still work.
+TEST_F(CheckVerbs, NoFreePortIsAWarning) {
   fabric_.nics[0].first_port = fabric_.nics[0].last_port = 7472;
   tree_.add_file("proc/net/tcp",
                  "  sl  local_address rem_address   st\n   0: 00000000:1D30 00000000:0000 0A\n");
-  EXPECT_EQ(warning("ports").what, "somebody listens on each of the ports 7472-7472");
+  EXPECT_EQ(warning("ports").what, "all ports 7472-7472 are in use");
 }
 
 // --- The network ---------------------------------------------------------------------------------
 
-TEST_F(CheckVerbs, AGidThatVanishedIsNamed) {
+TEST_F(CheckVerbs, AMissingGidIsAWarning) {
   fabric_.nics[0].gid_index = 7;
   EXPECT_THAT(warning("rdma_gid").what,
               HasSubstr("gid_index = 7 in the config, but port 1 of mlx5_0 has no such GID now"));
@@ -287,15 +288,15 @@ TEST_F(CheckVerbs, AGidThatVanishedIsNamed) {
   EXPECT_EQ(warning("rdma_gid").mend, "sudo ip address add ADDRESS/LENGTH dev eth1");
 }
 
-TEST_F(CheckVerbs, AGidThatPeersCantReachIsNamedWithTheBetterOne) {
+TEST_F(CheckVerbs, AnUnreachableGidIsReportedWithABetterOne) {
   fabric_.nics[0].gid_index = 1;
-  EXPECT_THAT(warning("rdma_gid").what, HasSubstr("GID 1 10.0.0.5 (RoCE v1) is of RoCE v1"));
+  EXPECT_THAT(warning("rdma_gid").what, HasSubstr("GID 1 10.0.0.5 (RoCE v1) is RoCE v1"));
   EXPECT_EQ(warning("rdma_gid").mend, "write gid_index = 2 into /etc/ztcp.conf");
   fabric_.nics[0].gid_index = 0;
   EXPECT_THAT(warning("rdma_gid").what, HasSubstr("GID 0 fe80::1 (RoCE v2) is link-local"));
 }
 
-TEST_F(CheckVerbs, AGidOfAnotherSubnetIsNamedWithTheRightOne) {
+TEST_F(CheckVerbs, AGidOfAnotherSubnetIsReportedWithTheRightOne) {
   const std::string port = "sys/class/infiniband/mlx5_0/ports/1/";
   tree_.add_file(port + "gids/2", "0000:0000:0000:0000:0000:ffff:c0a8:0105\n");
   tree_.add_file(port + "gids/3", mapped("0005") + "\n");
@@ -305,31 +306,31 @@ TEST_F(CheckVerbs, AGidOfAnotherSubnetIsNamedWithTheRightOne) {
   EXPECT_EQ(good("rdma_gid"), "GID 3 10.0.0.5 (RoCE v2), chosen by itself");
   fabric_.nics[0].gid_index = 2;
   const Problem said = warning("rdma_gid");
-  EXPECT_THAT(said.what, HasSubstr("GID 2 192.168.1.5 (RoCE v2) is of another subnet than "
+  EXPECT_THAT(said.what, HasSubstr("GID 2 192.168.1.5 (RoCE v2) is in another subnet than "
                                    "address = \"10.0.0.5/24\""));
   EXPECT_EQ(said.mend, "write gid_index = 3 into /etc/ztcp.conf");
 }
 
-TEST_F(CheckVerbs, AGidOfAnotherNetworkNamespaceIsNamed) {
+TEST_F(CheckVerbs, AGidOfAnotherNetworkNamespaceIsAWarning) {
   const std::string port = "sys/class/infiniband/mlx5_0/ports/1/";
   tree_.add_file(port + "gids/3", mapped("0007") + "\n");
   tree_.add_file(port + "gid_attrs/types/3", "");
   fabric_.nics[0].gid_index = 3;
   const Problem said = warning("rdma_gid");
-  EXPECT_THAT(said.what, HasSubstr("GID 3 10.0.0.7 (of unknown type): the kernel does not tell"));
+  EXPECT_THAT(said.what, HasSubstr("GID 3 10.0.0.7 (of unknown type): the kernel hides its type"));
   EXPECT_EQ(said.mend, "remove gid_index from /etc/ztcp.conf, and one is chosen");
 }
 
-TEST_F(CheckVerbs, AGidWhoseAddressIsGoneIsNamed) {
+TEST_F(CheckVerbs, AGidWithARemovedAddressIsAWarning) {
   addresses_[0].prefix = *parse_ip_prefix("10.0.0.6/24");
   const Problem said = warning("rdma_gid");
-  EXPECT_THAT(said.what, HasSubstr("is no address of eth1 any more"));
+  EXPECT_THAT(said.what, HasSubstr("is no longer an address of eth1"));
   EXPECT_EQ(said.mend, "sudo ip address add 10.0.0.5/24 dev eth1");
   fabric_.nics[0].address = *parse_ip_prefix("10.1.0.5/24");
   EXPECT_EQ(warning("rdma_gid").mend, "sudo ip address add 10.0.0.5/LENGTH dev eth1");
 }
 
-TEST_F(CheckVerbs, APartitionKeyThatIsNotThereIsNamed) {
+TEST_F(CheckVerbs, AMissingPartitionKeyIsAWarning) {
   const std::string keys = "sys/class/infiniband/mlx5_0/ports/1/pkeys/";
   tree_.add_file(keys + "0", "0xffff\n");
   tree_.add_file(keys + "1", "0x0000\n");
@@ -341,10 +342,10 @@ TEST_F(CheckVerbs, APartitionKeyThatIsNotThereIsNamed) {
   }
 }
 
-TEST_F(CheckVerbs, AnMtuBelowThatOfOthersIsNamed) {
+TEST_F(CheckVerbs, AnMtuBelowOthersIsAWarning) {
   tree_.add_file("sys/class/net/eth1/mtu", "1500\n");
-  EXPECT_THAT(good("rdma_mtu"), HasSubstr("carries 1024 bytes; it would be 4096 from an MTU of "
-                                          "4200 on, where the network carries that"));
+  EXPECT_THAT(good("rdma_mtu"), HasSubstr("carries 1024 bytes; it would carry 4096 with an MTU of "
+                                          "4200 or more, if the network supports that"));
   tree_.add(device("mlx5_1", "eth2", mapped("0006"), 9000));
   fabric_.nics.push_back(nic("ztcp1", "mlx5_1", "10.0.0.6/24"));
   const Problem said = warning("rdma_mtu", "ztcp0");
@@ -352,7 +353,7 @@ TEST_F(CheckVerbs, AnMtuBelowThatOfOthersIsNamed) {
   EXPECT_EQ(said.mend, "sudo ip link set dev eth1 mtu 9000, where the network carries it");
 }
 
-TEST_F(CheckVerbs, UnequalSpeedsAreNamed) {
+TEST_F(CheckVerbs, UnequalSpeedsAreAWarning) {
   tree_.add(device("mlx5_1", "eth2", mapped("0006"), 9000));
   fabric_.nics.push_back(nic("ztcp1", "mlx5_1", "10.0.0.6/24"));
   for (const Check& check : run_checks(fabric_, machine_, {}, {}, addresses_))
@@ -362,7 +363,7 @@ TEST_F(CheckVerbs, UnequalSpeedsAreNamed) {
   EXPECT_THAT(warning("speed").mend, StartsWith("sudo ztcp_setup --speed 25000"));
 }
 
-TEST_F(CheckVerbs, AVlanBelowWhatItStandsUponIsNamed) {
+TEST_F(CheckVerbs, AVlanWithAnMtuBelowItsParentsIsAWarning) {
   tree_.add_file("sys/class/net/eth1/mtu", "1500\n");
   tree_.add_file("sys/class/net/eth0/mtu", "9000\n");
   tree_.add_file("sys/class/net/eth1/lower_eth0", "");
@@ -371,22 +372,22 @@ TEST_F(CheckVerbs, AVlanBelowWhatItStandsUponIsNamed) {
 
 // --- GPUs ----------------------------------------------------------------------------------------
 
-TEST_F(CheckVerbs, AcsOnTheWayToAGpuIsNamed) {
+TEST_F(CheckVerbs, AcsBetweenNicAndGpuIsAWarning) {
   tree_.add_file(kGpuBridge, config_space(0x1d));
   const Problem said = warning("rdma_acs");
   EXPECT_THAT(said.what, StartsWith("ACS is on at 0000:18:00.0, between 0000:1b:00.0 and its"));
   EXPECT_THAT(said.mend, HasSubstr("for d in 0000:18:00.0; do sudo setpci -s $d"));
-  tree_.add_file(kGpuBridge, config_space(0x01));  // Validation alone redirects nothing.
+  tree_.add_file(kGpuBridge, config_space(0x01));  // Source validation alone redirects nothing.
   EXPECT_THAT(good("rdma_acs"), StartsWith("off at"));
 }
 
-TEST_F(CheckVerbs, AcsThatOnlyRootMayReadIsSaidToBeUnknown) {
+TEST_F(CheckVerbs, AcsThatOnlyRootCanReadIsUnknown) {
   tree_.add_file(kGpuBridge, config_space(0x1d).substr(0, 64));
   EXPECT_EQ(good("rdma_acs"),
-            "whether ACS is on at 0000:18:00.0, only root may read: sudo ztcp_setup --check");
+            "only root can read whether ACS is on at 0000:18:00.0: sudo ztcp_setup --check");
 }
 
-TEST_F(CheckVerbs, WhyGpuMemoryIsNotReachedIsNamed) {
+TEST_F(CheckVerbs, ReportsWhyGpuMemoryIsNotReached) {
   tree_.add_file("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module\n");
   tree_.add_file("proc/sys/kernel/osrelease", "6.1.0\n");
   Problem said = warning("rdma_gpu");

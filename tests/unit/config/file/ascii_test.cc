@@ -7,7 +7,7 @@
 namespace ztcp::config {
 namespace {
 
-TEST(Ascii, EachCharacterBeyondIsOneMark) {
+TEST(Ascii, EachCharacterBeyondAsciiBecomesOneMark) {
   EXPECT_EQ(in_ascii("plain\n"), "plain\n");
   EXPECT_EQ(in_ascii("r\u00e9seau \u7f51\u7edc"), "r?seau ??");
   EXPECT_EQ(in_ascii("\xef\xbb\xbfx = 1"), "x = 1") << "a byte order mark is no character";

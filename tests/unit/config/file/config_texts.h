@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Texts of config files, and what is said of one that is wrong: one case per message.
+// Texts of config files, and the messages for wrong ones: one case per message.
 #pragma once
 
 #include <ostream>

@@ -18,7 +18,7 @@ std::string dots(std::size_t count) {
   return key;
 }
 
-TEST(KeyDepth, KeysOfManyPartsAreTold) {
+TEST(KeyDepth, KeysWithTooManyPartsAreFound) {
   EXPECT_EQ(place_too_deep("schema = 1\n" + dots(kMostDots) + " = 1\n"), std::nullopt);
   EXPECT_EQ(place_too_deep("schema = 1\n" + dots(kMostDots + 1) + " = 1\n"),
             (Position{2, 2 * kMostDots + 2}));
@@ -35,8 +35,8 @@ TEST(KeyDepth, DotsInStringsAndCommentsMakeNoTables) {
   EXPECT_NE(place_too_deep("\"a.b\"." + many + " = 1\n"), std::nullopt);
 }
 
-// It took the process's stack.
-TEST(KeyDepth, AHugeKeyIsRefusedByItsPlace) {
+// It overflowed the process's stack.
+TEST(KeyDepth, AHugeKeyIsRefusedWithItsPlace) {
   const LoadResult result = parse(dots(400'000) + " = 1\n", "ztcp.conf");
   ASSERT_EQ(result.problems.size(), 1U);
   EXPECT_THAT(to_string(result.problems[0]),

@@ -15,7 +15,7 @@ TEST(KeyText, ANameHasLettersDigitsAndFewSigns) {
   EXPECT_FALSE(is_name(std::string(32, 'x'), 31));
 }
 
-TEST(KeyText, SaysWhatBelongsThereWithItsUnit) {
+TEST(KeyText, DescribesTheWantedValueWithItsUnit) {
   const Key& rto = *find_key("tcp", "rto_min_us");
   EXPECT_EQ(full_name(rto.section, rto.name), "tcp.rto_min_us");
   EXPECT_EQ(wanted(rto), "an integer, 100..1000000 us");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Files that can't be read, and what of the environment belongs to one that can.
+// Unreadable files, and the environment's part of a config.
 #include "config/file/load.h"
 
 #include <cstdlib>
@@ -49,7 +49,7 @@ TEST_F(Folder, AFolderIsUnreadable) {
   EXPECT_THAT(result.problems[0].what, HasSubstr("is a folder"));
 }
 
-// Opening a pipe waits for its other end, for ever.
+// Opening a pipe blocks for ever without its other end.
 TEST_F(Folder, APipeIsUnreadableAtOnce) {
   const std::string path = path_ / "it's";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);

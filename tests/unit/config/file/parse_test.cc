@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Files of TOML as fabrics: keys, their types and ranges, and that all that is wrong is told.
+// Parses TOML files into fabrics: keys, types and ranges, and reports of all errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,8 +46,8 @@ TEST(Parse, TakesAddressesOfEitherFamilyFromTheKernelsInterfaces) {
   }
 }
 
-// A link-local address says nothing without its link.
-TEST(Parse, LetsTwoLinksHaveOneLinkLocalAddress) {
+// A link-local address is meaningless without its link.
+TEST(Parse, AllowsOneLinkLocalAddressOnTwoInterfaces) {
   const std::string first = replaced(kSocketNic, "10.0.0.1/24", "fe80::1/64");
   const std::string second = replaced(replaced(first, "ztcp0", "ztcp1"), "eth1", "eth2");
   EXPECT_TRUE(parse("schema = 1\n" + first + second, "ztcp.conf").fabric);
@@ -85,7 +85,7 @@ TEST(Parse, ResolvesPathsAgainstTheFilesFolder) {
   EXPECT_EQ(result.fabric->path, "/etc/ztcp/ztcp.conf");
 }
 
-TEST(Parse, WritesAPathInOneWay) {
+TEST(Parse, NormalizesPaths) {
   for (const char* path : {"/run/ztcp/", "/run//ztcp", "/run/./ztcp/.", "/run/x/../ztcp//"})
     EXPECT_EQ(
         parse("run_dir = \"" + std::string(path) + "\"\n" + with_nic(""), "/c").fabric->run_dir,
@@ -128,7 +128,7 @@ TEST(Parse, ReportsEverythingTogetherInFileOrder) {
 }
 
 // A host may find its NICs itself, and still have timeouts or a key in a file.
-TEST(Parse, FileThatLacksNicsAlone_IsKeptForAHostThatFindsThem) {
+TEST(Parse, AFileThatOnlyLacksNicsIsKeptForHostsThatFindThem) {
   const auto result = parse("schema = 1\n[tcp]\nuser_timeout_ms = 20000\n", "f.conf");
   EXPECT_FALSE(result.fabric);
   ASSERT_EQ(result.problems.size(), 1U);
@@ -145,16 +145,16 @@ INSTANTIATE_TEST_SUITE_P(
     File, ParseMessage,
     testing::Values(
         MessageCase{"syntax", "schema = 1\nname = 1 2\n", "2:10", "not TOML"},
-        // An assertion in the parser once made an abort of this.
+        // An assertion in the parser once aborted on this.
         MessageCase{"header_without_key", "[=]\n", "1:2", "not TOML"},
-        // So did a letter that TOML has no place for.
+        // And on a letter that TOML does not allow.
         MessageCase{"letter_beyond_ascii", "schema = 1 # d\u00e9j\u00e0\nr\u00e9seau = 1\n", "2:2",
                     "beyond ASCII", "quotes"},
         MessageCase{"beyond_ascii_after_string", "name = 'caf\u00e9\\' \u00e9\n", "1:16",
                     "beyond ASCII"},
         MessageCase{"beyond_ascii_in_long_string", "name = \"\"\"\\\u0163\"\"\"\n", "1:12",
                     "beyond ASCII"},
-        // To the parser the string starts elsewhere than to the eye.
+        // The parser sees the string begin at another place than a reader does.
         MessageCase{"beyond_ascii_after_broken_value", "name = 5\"\"\\\"\u0163\n", "1:9",
                     "not TOML"},
         MessageCase{"beyond_ascii_in_broken_string", "name = \"\u0163\n", "1:8",
@@ -221,7 +221,7 @@ INSTANTIATE_TEST_SUITE_P(
         MessageCase{"nul_in_string", with_nic("run_dir = \"a\\u0000b\""), "2:11", "NUL"}),
     [](const auto& row) { return row.param.name; });
 
-TEST(Parse, RefusesWhatIsNoConfigFile) {
+TEST(Parse, RefusesFilesThatAreNotConfigs) {
   const auto result = parse(std::string((1U << 20) + 1, '#'), "f.conf");
   ASSERT_EQ(result.problems.size(), 1U);
   EXPECT_THAT(result.problems[0].what, HasSubstr("not a config file"));

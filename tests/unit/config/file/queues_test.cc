@@ -27,7 +27,7 @@ TEST(PciQueues, AreANumberOrAuto) {
     const LoadResult result = parse(pci_nic(row.line), "f.conf");
     ASSERT_TRUE(result.fabric) << row.line << to_string(result.problems.front());
     EXPECT_EQ(result.fabric->nics[0].queues, row.queues);
-    // What is written is read back.
+    // It is read back as written.
     const std::string text = to_toml(*result.fabric);
     EXPECT_EQ(text.find("\nqueues = \"auto\"") != std::string::npos, row.queues == kAutoQueues);
     EXPECT_EQ(parse(text, "f.conf").fabric, result.fabric);
@@ -45,7 +45,7 @@ TEST(PciQueues, AnythingElseIsRefusedByName) {
   }
 }
 
-TEST(PciQueues, AutoIsForPciAlone) {
+TEST(PciQueues, AutoIsForPciOnly) {
   const LoadResult result = parse(
       "schema = 1\n[[nic]]\nname = \"ztcp0\"\ndriver = \"memif\"\nmemif_socket = \"a.sock\"\n"
       "mac = \"02:00:00:00:00:01\"\naddress = \"10.0.0.1/24\"\nqueues = \"auto\"\n",

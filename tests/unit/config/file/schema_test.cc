@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// schema.toml against settings.h, load() and to_toml(): what stands in two places must agree.
+// schema.toml, settings.h, load() and to_toml() must agree.
 #include "config/file/schema.h"
 
 #include <map>
@@ -72,8 +72,7 @@ TEST(Schema, AcceptsThisVersion) {
   EXPECT_EQ(find_key("", "schema")->max, kSchemaVersion);
 }
 
-// A file that spells out every default gives what a file without them gives, which is what
-// settings.h says.
+// A file with every default written out must give the same as a file without them.
 TEST(Schema, DefaultsAreThoseOfSettings) {
   std::string text = "schema = 1\n";
   for (const Section& section : sections()) {
@@ -95,7 +94,7 @@ TEST(Schema, DefaultsAreThoseOfSettings) {
   EXPECT_EQ(*result.fabric, some_fabric(NicDriver::kMemif));
 }
 
-TEST(Nearest, FindsWhatWasMeant) {
+TEST(Nearest, FindsTheIntendedWord) {
   constexpr std::string_view kWords[] = {"flows", "listen_port", "mtu_bytes"};
   EXPECT_EQ(nearest("flow", kWords), "flows");
   EXPECT_EQ(nearest("listenport", kWords), "listen_port");

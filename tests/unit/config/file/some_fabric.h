@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The least that each driver of a NIC needs.
+// The minimal settings of each NIC driver.
 #pragma once
 
 #include "config/settings.h"
 
 namespace ztcp::test {
 
-// A NIC that satisfies every driver's needs but the name; keys of other drivers come with it.
+// A NIC with the required keys of all drivers except the name.
 inline config::Nic some_nic(config::NicDriver driver) {
   config::Nic nic;
   nic.name = "ztcp0";

@@ -26,7 +26,7 @@ struct SyntaxCase {
 };
 class SyntaxText : public testing::TestWithParam<SyntaxCase> {};
 
-TEST_P(SyntaxText, SaysWhatIsWrongInPlainWords) {
+TEST_P(SyntaxText, ExplainsTheErrorInPlainWords) {
   const SyntaxCase& row = GetParam();
   const Problem problem = only_problem(row.text);
   EXPECT_EQ(problem.where, std::string("ztcp.conf:") + row.where);
@@ -62,9 +62,9 @@ INSTANTIATE_TEST_SUITE_P(
                                std::string("\x7f"
                                            "ELF\x02\x01\x01\0\0\0",
                                            10),
-                               "1:5", "no text file", "name the config file"},
+                               "1:5", "not a text file", "name the config file"},
                     SyntaxCase{"compressed", std::string("\x1f\x8b.................. x = y", 25),
-                               "1:1", "no text file", "name the config file"}),
+                               "1:1", "not a text file", "name the config file"}),
     [](const auto& row) { return row.param.name; });
 
 TEST(SyntaxText, NeverShowsTheClusterKey) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What values must be beside their type, and what several say together.
+// Validates values beyond their type, and values together.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -70,18 +70,19 @@ INSTANTIATE_TEST_SUITE_P(
         MessageCase{"mac_missing", nic_with("mac = \"02:00:00:00:00:01\"\n", ""), "2:1",
                     "mac is missing; driver = \"memif\" needs it"},
         MessageCase{"blank_in_socket", nic_with("a.sock", "/my fabric/a.sock"), "7:16",
-                    "memif_socket = \"/my fabric/a.sock\" has a blank in its path", "no blanks"},
+                    "memif_socket = \"/my fabric/a.sock\" has a blank in its path",
+                    "without blanks"},
         MessageCase{"comma_in_socket", nic_with("a.sock", "/a,b/a.sock"), "7:16",
-                    "has a ',' in its path", "no blanks"},
+                    "has a ',' in its path", "without blanks"},
         MessageCase{"equals_in_socket", nic_with("a.sock", "/a=b/a.sock"), "7:16",
-                    "has a '=' in its path", "no blanks"},
+                    "has a '=' in its path", "without blanks"},
         MessageCase{"list_in_socket", nic_with("a.sock", "/a[b]/a.sock"), "7:16",
-                    "has a '[' in its path", "no blanks"},
+                    "has a '[' in its path", "without blanks"},
         MessageCase{"mesh_of_one", nic_with("a.sock\"\n", "mesh\"\nmemif_role = \"mesh\"\n"),
                     "8:14", "nic \"ztcp0\" is alone in the mesh of memif_socket",
                     "give all NICs of a mesh the same memif_socket"},
         MessageCase{"queues_of_no_mesh", nic_with("a.sock\"\n", "a.sock\"\nqueues = 2\n"), "8:10",
-                    "queues = 2, but nic \"ztcp0\" is of no mesh", "remove queues"},
+                    "queues = 2, but nic \"ztcp0\" is in no mesh", "remove queues"},
         MessageCase{"too_many_queues", nic_with("a.sock\"\n", "a.sock\"\nqueues = 9\n"), "8:10",
                     "queues = 9 is outside 1..8"},
         MessageCase{"socket_missing", nic_with("memif_socket = \"a.sock\"\n", ""), "2:1",
@@ -136,11 +137,11 @@ INSTANTIATE_TEST_SUITE_P(
                         replaced(kPciNic, "name", "mtu_bytes = 9217\nname"),
                     "5:13", "mtu_bytes = 9217 is outside 576..9216 bytes for driver = \"pci\""},
         MessageCase{"same_name", two_nics("ztcp1", "ztcp0"), "9:8",
-                    "nic[1].name = \"ztcp0\" stands already in line 3"},
+                    "nic[1].name = \"ztcp0\" appears already in line 3"},
         MessageCase{"same_address", two_nics("10.0.0.2/24", "10.0.0.1/16"), "11:11",
-                    "nic[1].address = \"10.0.0.1\" stands already in line 5"},
+                    "nic[1].address = \"10.0.0.1\" appears already in line 5"},
         MessageCase{"same_mac", two_nics("00:02", "00:01"), "12:7",
-                    "nic[1].mac = \"02:00:00:00:00:01\" stands already in line 6"},
+                    "nic[1].mac = \"02:00:00:00:00:01\" appears already in line 6"},
         MessageCase{"unequal_queues",
                     "schema = 1\n" + mesh_section("ztcp0", 1, 2) + mesh_section("ztcp1", 2, 4),
                     "17:10", "nic \"ztcp1\" has 4 queues and \"ztcp0\" of the same mesh 2",
@@ -185,7 +186,7 @@ INSTANTIATE_TEST_SUITE_P(
         MessageCase{"same_interface",
                     of(kSocketNic, "name", "name") +
                         replaced(replaced(kSocketNic, "ztcp0", "ztcp1"), "0.1/", "0.2/"),
-                    "11:13", "nic[1].interface = \"eth1\" stands already in line 6"},
+                    "11:13", "nic[1].interface = \"eth1\" appears already in line 6"},
         MessageCase{"device_missing", of(kVerbsNic, "device = \"mlx5_0\"\n", ""), "2:1",
                     "device is missing; driver = \"verbs\" needs it"},
         MessageCase{"device_form", of(kVerbsNic, "mlx5_0", "/dev/infiniband"), "6:10",
@@ -205,7 +206,7 @@ INSTANTIATE_TEST_SUITE_P(
         MessageCase{"merge_of_another", of(kMemifNic, "name", "merge = \"a\"\nname"), "3:9",
                     "merge is for driver = \"verbs\", \"socket\", this NIC has \"memif\""},
         MessageCase{"merged_with_nothing", of(kSocketNic, "name", "merge = \"a\"\nname"), "3:9",
-                    "merge = \"a\" stands at this interface alone"},
+                    "merge = \"a\" is set for this interface only"},
         MessageCase{"devices_range", of(kSocketNic, "name", "nccl_devices = 9\nname"), "3:16",
                     "nccl_devices = 9 is outside 0..8"},
         MessageCase{"devices_of_verbs", of(kVerbsNic, "name", "nccl_devices = 2\nname"), "3:16",
@@ -218,10 +219,10 @@ INSTANTIATE_TEST_SUITE_P(
         MessageCase{"merged_as_a_nic_alone",
                     of(kVerbsNic, "name", "merge = \"ztcp1\"\nname") +
                         replaced(replaced(kVerbsNic, "ztcp0", "ztcp1"), "mlx5_0", "mlx5_1"),
-                    "3:9", "merge = \"ztcp1\" is the name of a NIC alone"},
+                    "3:9", "merge = \"ztcp1\" is the name of an unmerged NIC"},
         MessageCase{"same_device",
                     of(kVerbsNic, "name", "name") + replaced(kVerbsNic, "ztcp0", "ztcp1"), "11:10",
-                    "nic[1].device = \"mlx5_0 port 1\" stands already in line 6"}),
+                    "nic[1].device = \"mlx5_0 port 1\" appears already in line 6"}),
     [](const auto& row) { return row.param.name; });
 
 TEST(Validate, AnInterfaceMayBeMergedWithAnRdmaDevice) {
@@ -249,7 +250,7 @@ TEST(Validate, RefusesTheSamePciFunctionTwice) {
       parse(std::string("schema = 1\n[hugepages]\npage_kib = 2048\n") + kPciNic + second, "f.conf");
   ASSERT_EQ(result.problems.size(), 1U);
   EXPECT_THAT(result.problems[0].what,
-              HasSubstr("nic[1].pci = \"0000:3b:00.0\" stands already in line 7"));
+              HasSubstr("nic[1].pci = \"0000:3b:00.0\" appears already in line 7"));
 }
 
 TEST(Validate, NeverShowsTheClusterKey) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// to_toml(), and that what it writes is read as what it was.
+// to_toml(), and that load() reads its output back to an equal value.
 #include <gtest/gtest.h>
 
 #include "config/file/fields.h"
@@ -103,7 +103,7 @@ TEST(Write, PutsACommentAboveEachKey) {
   }
 }
 
-// A later release may have a better default; what set-up reserved or decided is another matter.
+// A later release may have a better default; values decided by set-up must not follow it.
 TEST(Write, ShowsADefaultAsAComment) {
   Fabric fabric = some_fabric(NicDriver::kSocket);
   fabric.messages.flows = 4;

@@ -10,7 +10,7 @@
 namespace ztcp::config {
 namespace {
 
-TEST(CpuQuota, OfVersion2IsTheTightestOnTheWayUp) {
+TEST(CpuQuota, Version2UsesTheTightestAncestor) {
   test::Tree tree;
   LiveMachine machine(tree.root());
   tree.add_file("proc/self/cgroup", "0::/kubepods/pod7/box\n");
@@ -21,13 +21,13 @@ TEST(CpuQuota, OfVersion2IsTheTightestOnTheWayUp) {
   EXPECT_EQ(cpu_quota(machine), 16U);
   tree.add_file("sys/fs/cgroup/kubepods/pod7/cpu.max", "250000 100000\n");
   EXPECT_EQ(cpu_quota(machine), 2U);
-  // In a namespace of its own the process is in the root, whose file is the container's.
+  // In a cgroup namespace the process is in the root, and the root's file is the container's.
   tree.add_file("proc/self/cgroup", "0::/\n");
   tree.add_file("sys/fs/cgroup/cpu.max", "50000 100000\n");
   EXPECT_EQ(cpu_quota(machine), 1U) << "less than a CPU is one";
 }
 
-TEST(CpuQuota, OfVersion1HasItsOwnFiles) {
+TEST(CpuQuota, Version1HasItsOwnFiles) {
   test::Tree tree;
   LiveMachine machine(tree.root());
   tree.add_file("proc/self/cgroup", "7:hugetlb:/a\n4:cpu,cpuacct:/docker/1f2e\n0::/\n");

@@ -14,13 +14,13 @@ constexpr const char* kProc = "26 1 0:23 / /proc rw,nosuid shared:13 - proc proc
 
 struct Case {
   const char* name;
-  const char* file;       // That the runtime leaves; empty: none.
-  const char* mountinfo;  // Beside that of /proc.
+  const char* file;       // Left by the runtime; empty: none.
+  const char* mountinfo;  // Added to /proc's.
   bool contained;
 };
 class Container : public testing::TestWithParam<Case> {};
 
-TEST_P(Container, IsTold) {
+TEST_P(Container, IsRecognisedByMarksAndMounts) {
   test::Tree tree;
   tree.add_file("proc/self/mountinfo", std::string(kProc) + GetParam().mountinfo);
   if (*GetParam().file != '\0') tree.add_file(GetParam().file, "");
@@ -64,18 +64,18 @@ INSTANTIATE_TEST_SUITE_P(
              "500 400 259:3 / / rw - ext4 /dev/mapper/pve-vm--100--disk--0 rw\n"
              "510 500 0:50 /proc/cpuinfo /proc/cpuinfo rw - fuse.lxcfs lxcfs rw\n",
              true},
-        // Kubernetes with containerd and another snapshotter leaves no mark of its own.
+        // Kubernetes with containerd and another snapshotter leaves no mark.
         Case{"pod_on_zfs", "",
              "500 400 0:60 / / rw - zfs tank/containerd/12 rw\n"
              "520 500 259:1 /var/lib/kubelet/pods/1/etc-hosts /etc/hosts rw - ext4 /dev/root rw\n",
              true},
-        // What the machine booted from lies below what it runs on.
+        // The boot image is mounted below the root's file system.
         Case{"root_over_an_image", "",
              "29 1 7:0 / / ro - squashfs /dev/loop0 ro\n30 29 259:1 / / rw - ext4 /dev/root rw\n",
              false}),
     [](const auto& row) { return row.param.name; });
 
-TEST(Container, NothingThatCanBeReadIsNone) {
+TEST(Container, UnreadableFilesMeanNoContainer) {
   const test::Tree tree;
   LiveMachine machine(tree.root());
   EXPECT_FALSE(in_container(machine));

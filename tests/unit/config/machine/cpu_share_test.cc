@@ -32,7 +32,7 @@ class CpuShareOf : public testing::Test {
   test::Tree tree_;
 };
 
-TEST_F(CpuShareOf, APlainHostIsItsMaskAndItsCpusOnline) {
+TEST_F(CpuShareOf, APlainHostGivesItsMaskAndOnlineCpus) {
   const CpuShare share = read();
   EXPECT_EQ(share.allowed, (Cpus{0, 1, 2, 3, 8}));
   EXPECT_EQ(share.common, 12U);
@@ -42,8 +42,8 @@ TEST_F(CpuShareOf, APlainHostIsItsMaskAndItsCpusOnline) {
   EXPECT_EQ(share.ranks.source, "");
 }
 
-// Ranks of a container have its CPUs in common, and no others.
-TEST_F(CpuShareOf, ACpusetOfTheCgroupsAboveIsWhatRanksShare) {
+// Ranks of a container share its CPUs.
+TEST_F(CpuShareOf, RanksShareTheCpusetOfTheirCgroups) {
   tree_.add_file("proc/self/cgroup", "0::/pods/7\n");
   tree_.add_file("sys/fs/cgroup/pods/cpuset.cpus.effective", "0-9\n");
   EXPECT_EQ(read().common, 10U);
@@ -53,13 +53,13 @@ TEST_F(CpuShareOf, ACpusetOfTheCgroupsAboveIsWhatRanksShare) {
   EXPECT_EQ(read().common, 10U) << "one that holds none says nothing";
 }
 
-TEST_F(CpuShareOf, ACpusetOfVersion1Too) {
+TEST_F(CpuShareOf, RanksShareACpusetOfVersion1) {
   tree_.add_file("proc/self/cgroup", "3:cpuset:/docker/1f2e\n");
   tree_.add_file("sys/fs/cgroup/cpuset/docker/1f2e/cpuset.effective_cpus", "0-6\n");
   EXPECT_EQ(read().common, 7U);
 }
 
-TEST_F(CpuShareOf, CommonCpusAreNeverFewerThanTheMasks) {
+TEST_F(CpuShareOf, CommonCpusAreAtLeastTheMasks) {
   tree_.add_file("sys/devices/system/cpu/online", "0-1\n");
   EXPECT_EQ(read().common, 5U);
 }
@@ -76,7 +76,7 @@ TEST_F(CpuShareOf, QuotaAndNodesAreRead) {
   EXPECT_EQ(share.nodes.at(1), (Cpus{4, 5, 6, 7, 9}));
 }
 
-TEST_F(CpuShareOf, RanksAreTheLaunchersElseOneForEachGpu) {
+TEST_F(CpuShareOf, RanksComeFromTheLauncherElseOnePerGpu) {
   tree_.add_file("proc/driver/nvidia/gpus/0000:17:00.0/information", "\n");
   tree_.add_file("proc/driver/nvidia/gpus/0000:65:00.0/information", "\n");
   EXPECT_EQ(read().ranks.count, 2U);
@@ -92,7 +92,7 @@ TEST_F(CpuShareOf, RanksAreTheLaunchersElseOneForEachGpu) {
   unsetenv("SLURM_STEP_TASKS_PER_NODE");  // NOLINT(concurrency-mt-unsafe)
 }
 
-TEST_F(CpuShareOf, AMachineThatTellsNothingGivesAnEmptyShare) {
+TEST_F(CpuShareOf, AnUnreadableMachineGivesAnEmptyShare) {
   test::Tree bare;
   LiveMachine machine(bare.root());
   const CpuShare share = read_cpu_share(machine);
@@ -101,7 +101,7 @@ TEST_F(CpuShareOf, AMachineThatTellsNothingGivesAnEmptyShare) {
   EXPECT_EQ(share.quota, 0U);
 }
 
-// --- Of the process itself -----------------------------------------------------------------------
+// --- This process --------------------------------------------------------------------------------
 
 Cpus mask_of_this_thread() {
   cpu_set_t set;
@@ -120,7 +120,7 @@ void pin_this_thread(const Cpus& cpus) {
   EXPECT_EQ(sched_setaffinity(0, sizeof set, &set), 0);
 }
 
-// NCCL pins its service threads, OpenMP the main one.
+// NCCL pins its service threads, OpenMP the main thread.
 TEST(AllowedCpus, APinnedThreadDoesNotNarrowTheProcess) {
   LiveMachine machine;
   const Cpus all = mask_of_this_thread();
@@ -131,7 +131,7 @@ TEST(AllowedCpus, APinnedThreadDoesNotNarrowTheProcess) {
   }).join();
 }
 
-TEST(AllowedCpus, ARestrictedProcessStaysSo) {
+TEST(AllowedCpus, ARestrictedProcessStaysRestricted) {
   LiveMachine machine;
   const Cpus all = mask_of_this_thread();
   pin_this_thread({all.back()});

@@ -36,7 +36,7 @@ TEST_F(GpuDirectSigns, TheOpenDriverOnANewKernelExportsDmaBufs) {
   EXPECT_EQ(to_string(found()), "by DMA-BUF where the NIC's driver takes it");
 }
 
-TEST_F(GpuDirectSigns, WhatKeepsDmaBufsAwayIsNamed) {
+TEST_F(GpuDirectSigns, ReportsWhyThereAreNoDmaBufs) {
   add_driver("5.4.0-150-generic", kOpen);
   EXPECT_EQ(found().why_no_dmabuf, "DMA-BUFs need Linux 5.12 and this is 5.4.0-150-generic");
   add_driver("5.12.0", kClosed);
@@ -44,7 +44,7 @@ TEST_F(GpuDirectSigns, WhatKeepsDmaBufsAwayIsNamed) {
             "off: DMA-BUFs need NVIDIA's open kernel module, and nvidia_peermem is not loaded");
 }
 
-TEST_F(GpuDirectSigns, EitherModuleWillDo) {
+TEST_F(GpuDirectSigns, EitherModuleIsEnough) {
   add_driver("5.4.0", kClosed);
   tree_.add_file("sys/kernel/mm/memory_peers/nv_mem/version", "1.3\n");
   EXPECT_EQ(to_string(found()), "by nv_peer_mem");
@@ -52,8 +52,8 @@ TEST_F(GpuDirectSigns, EitherModuleWillDo) {
   EXPECT_EQ(to_string(found()), "by nvidia_peermem");
 }
 
-// depmod knows what an RDMA core of the distribution's does not offer.
-TEST_F(GpuDirectSigns, AModuleThatTheKernelDoesNotTakeIsNotAtHand) {
+// depmod knows the symbols that the distribution's RDMA core lacks.
+TEST_F(GpuDirectSigns, AModuleThatTheKernelCannotLoadIsNotAvailable) {
   add_driver("5.4.0", kClosed);
   EXPECT_FALSE(found().is_module_at_hand);
   tree_.add_file("lib/modules/5.4.0/modules.dep", "updates/dkms/nvidia-peermem.ko: a.ko\n");

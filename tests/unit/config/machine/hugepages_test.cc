@@ -24,7 +24,7 @@ class Pages : public testing::Test {
   LiveMachine machine_{tree_.root()};
 };
 
-TEST_F(Pages, KnowsWhichNodesThereAre) {
+TEST_F(Pages, KnowsTheMachinesNodes) {
   EXPECT_TRUE(has_numa_node(machine_, 0)) << "a kernel without nodes";
   EXPECT_FALSE(has_numa_node(machine_, 1));
   write("sys/devices/system/node/node1/cpulist", "0-3");
@@ -39,7 +39,7 @@ TEST_F(Pages, CountsEachSizeOnEachNode) {
   write_pages(nodes + "node0/hugepages/hugepages-1048576kB", 25, 25);
   write_pages(nodes + "node0/hugepages/hugepages-2048kB", 0, 0);
   write(nodes + "possible", "0-1");
-  // The machine's own counts are the sum of the nodes' and must not come on top.
+  // The machine's own counts are the sum of the nodes' and must not be added.
   write_pages("sys/kernel/mm/hugepages/hugepages-2048kB", 512, 7);
   const auto pages = read_pages(machine_);
   ASSERT_EQ(pages.size(), 3U);
@@ -62,7 +62,7 @@ TEST_F(Pages, ReadsAMachineWithoutNodes) {
   EXPECT_EQ(pages[0].free, 32U);
 }
 
-TEST_F(Pages, PassesOverWhatIsNoCount) {
+TEST_F(Pages, SkipsMalformedCounts) {
   EXPECT_TRUE(read_pages(machine_).empty());
   write_pages("sys/kernel/mm/hugepages/hugepages-2048kB", 64, 32);
   write("sys/kernel/mm/hugepages/hugepages-16384kB/nr_hugepages", "many");
@@ -70,7 +70,7 @@ TEST_F(Pages, PassesOverWhatIsNoCount) {
   EXPECT_EQ(read_pages(machine_).size(), 1U);
 }
 
-TEST_F(Pages, CgroupVersion2TakesTheTightestOnTheWayUp) {
+TEST_F(Pages, CgroupVersion2UsesTheTightestAncestor) {
   write("proc/self/cgroup", "0::/kubepods/pod7/box");
   const std::string top = "sys/fs/cgroup/";
   write(top + "kubepods/pod7/box/hugetlb.2MB.max", "max");

@@ -17,7 +17,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(LiveMachine, ATreeIsAMachineWhoseOwnerIsRoot) {
+TEST(LiveMachine, ATreesOwnerCountsAsRoot) {
   test::Tree tree;
   tree.add_file("etc/a.conf", "one\ntwo\n");
   ::chmod(tree.path("etc/a.conf").c_str(), 0640);
@@ -41,15 +41,15 @@ TEST(LiveMachine, ATreeIsAMachineWhoseOwnerIsRoot) {
   EXPECT_FALSE(machine.may_access("/nowhere", F_OK));
 }
 
-TEST(LiveMachine, APipeHoldsNobodyUp) {
+TEST(LiveMachine, APipeDoesNotBlock) {
   test::Tree tree;
   ASSERT_EQ(::mkfifo(tree.path("pipe").c_str(), 0600), 0);
   LiveMachine machine(tree.root());
   EXPECT_EQ(machine.read_value("/pipe"), "");
 }
 
-// NCCL_CONF_FILE may name anything.
-TEST(LiveMachine, OfADeviceWithoutEndLittleIsRead) {
+// NCCL_CONF_FILE may name any file.
+TEST(LiveMachine, EndlessDevicesAreReadInPart) {
   test::Tree tree;
   tree.add_link("endless", "/dev/zero");
   tree.add_file("long", std::string(5U << 20, 'x'));
@@ -58,7 +58,7 @@ TEST(LiveMachine, OfADeviceWithoutEndLittleIsRead) {
   EXPECT_EQ(machine.read_value("/long").value_or("").size(), 5U << 20);
 }
 
-TEST(Readings, LinesNumbersAndLinks) {
+TEST(Readings, ReadsLinesNumbersAndLinks) {
   test::Tree tree("pci path=pci0000:00/0000:00:05.0 id=1d0f:ec20 class=020000 numa=-1 driver=ena");
   tree.add_file("a", "  text \nmore\n");
   LiveMachine machine(tree.root());

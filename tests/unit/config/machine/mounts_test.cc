@@ -17,7 +17,7 @@ std::vector<Mount> mounts(const std::string& text) {
   return mounts_of(machine);
 }
 
-TEST(Mounts, AreTakenInTheirOrder) {
+TEST(Mounts, AreListedInOrder) {
   const auto found = mounts(
       "22 1 259:1 / / rw,relatime shared:1 master:2 - ext4 /dev/root rw,errors=remount-ro\n"
       "40 22 0:35 / /dev/hugepages1G rw,nosuid - hugetlbfs none rw,pagesize=1024M\n");
@@ -36,14 +36,14 @@ TEST(Mounts, AreTakenInTheirOrder) {
   EXPECT_EQ(found[1].option("rw"), "");
 }
 
-TEST(Mounts, NamesWithBlanksAreWholeAgain) {
+TEST(Mounts, EscapedBlanksAreDecoded) {
   const auto found = mounts("50 22 0:50 / /mnt/a\\040b\\134c rw - nfs4 10.0.0.9:/my\\040home rw\n");
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].folder, "/mnt/a b\\c");
   EXPECT_EQ(found[0].source, "10.0.0.9:/my home");
 }
 
-TEST(Mounts, WhatIsNoMountIsPassedOver) {
+TEST(Mounts, MalformedLinesAreSkipped) {
   EXPECT_TRUE(mounts("").empty());
   EXPECT_TRUE(mounts("22 1 259:1 / /\n22 1 259:1 / / rw ext4 /dev/root rw\n- - -\n").empty());
   EXPECT_EQ(mounts("1 1 0:1 / /a rw - tmpfs \n1 1 0:1 / /b rw - tmpfs none\n").size(), 1U);

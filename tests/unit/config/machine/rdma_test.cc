@@ -29,7 +29,7 @@ std::string on_pci(const std::string& device, const std::string& pci) {
          pci + "\n";
 }
 
-TEST(Rdma, PortsComeByPciAddressAndThoseOfSoftwareLast) {
+TEST(Rdma, PortsAreSortedByPciAddressWithSoftwareLast) {
   const test::Tree tree(state("rxe0") + state("mlx5_10") + on_pci("mlx5_10", "0000:17:00.0") +
                         state("mlx5_9") + on_pci("mlx5_9", "0000:18:00.0") + state("mlx5_9", 2));
   LiveMachine machine(tree.root());
@@ -61,7 +61,7 @@ TEST(Rdma, APortIsReadAsSysfsHasIt) {
   EXPECT_EQ(read_rdma_port(machine, "mlx5_0", 3).state, "");
 }
 
-TEST(Rdma, ARateThatIsNoNumberIsNotTold) {
+TEST(Rdma, AMalformedRateIsUnknown) {
   const std::string rate = "file path=sys/class/infiniband/mlx5_0/ports/1/rate text=";
   for (const char* text : {"nan Gb/sec", "inf Gb/sec", "-1 Gb/sec", "99999999 Gb/sec", "100"}) {
     const test::Tree tree(state("mlx5_0") + rate + text + "\\n\n");
@@ -78,7 +78,7 @@ TEST(Rdma, TheInterfaceOfSoftRoceIsItsParent) {
   EXPECT_EQ(read_rdma_port(machine, "rxe0", 1).pci, "");
 }
 
-TEST(Rdma, AnAuxiliaryDeviceIsOfItsPciFunction) {
+TEST(Rdma, AnAuxiliaryDeviceBelongsToItsPciFunction) {
   const test::Tree tree(state("irdma0") +
                         "link path=sys/class/infiniband/irdma0/device "
                         "to=../../../devices/pci0000:16/0000:17:00.0/ice.roce.0\n");
@@ -86,7 +86,7 @@ TEST(Rdma, AnAuxiliaryDeviceIsOfItsPciFunction) {
   EXPECT_EQ(read_rdma_port(machine, "irdma0", 1).pci, "0000:17:00.0");
 }
 
-TEST(Rdma, PacketsCarryWhatFitsIntoTheInterfaces) {
+TEST(Rdma, PacketsFitTheInterfacesMtu) {
   EXPECT_EQ(roce_payload_bytes(1500), 1024U);
   EXPECT_EQ(roce_payload_bytes(2143), 1024U);
   EXPECT_EQ(roce_payload_bytes(2144), 2048U);

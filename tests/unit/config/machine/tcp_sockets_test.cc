@@ -20,7 +20,7 @@ std::vector<TcpSocket> read(const std::string& tcp, const std::string& tcp6) {
   return tcp_sockets(machine);
 }
 
-TEST(TcpSockets, OfBothFamilies) {
+TEST(TcpSockets, ReadsBothFamilies) {
   const auto sockets = read(
       "   0: 0100007F:1D2F 00000000:0000 0A 00000000:00000000\n",
       "   0: B80D01200000000000000000010A0000:0016 00000000000000000000000000000000:9C40 01\n");
@@ -35,7 +35,7 @@ TEST(TcpSockets, OfBothFamilies) {
   EXPECT_EQ(sockets[1].state, TcpSocket::kEstablished);
 }
 
-TEST(TcpSockets, WhatIsNoneIsLeftOut) {
+TEST(TcpSockets, MalformedLinesAreSkipped) {
   EXPECT_TRUE(read("\n0:\n0: 0100007F:1D2F\n0: 0100007F 0 0A 0\n0: 0100007F:zz 0 0A 0\n"
                    "0: 0100007G:0016 0 0A 0\n0: 0100007F:10016 0 0A 0\n0: 0100007F:0016 0 x 0\n",
                    "")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Messages of rtnetlink put together by hand, independently of config/netlink_request.h.
+// Builds rtnetlink messages by hand, independently of config/netlink_request.h.
 #pragma once
 
 #include <cstdint>
@@ -41,10 +41,10 @@ class MessageBytes {
   std::string bytes() const {
     std::string out = text_;
     const auto length = static_cast<std::uint32_t>(out.size());
-    std::memcpy(out.data(), &length, sizeof(length));  // nlmsg_len stands first.
+    std::memcpy(out.data(), &length, sizeof(length));  // nlmsg_len is the first field.
     return out;
   }
-  // What follows the header and `fixed_bytes`: to stand inside another attribute.
+  // The bytes after the header and `fixed_bytes`, to put inside another attribute.
   std::string attributes(std::size_t fixed_bytes) const {
     return text_.substr(NLMSG_HDRLEN + NLMSG_ALIGN(fixed_bytes));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Talks with a kernel that the test plays, and a few words with the real one.
+// Sessions with a simulated kernel, and some with the real one.
 #include "config/network/netlink.h"
 
 #include <cerrno>
@@ -46,10 +46,10 @@ std::string flagged(std::string message, std::uint16_t flags) {
 struct Reply {
   std::string bytes;
   std::uint32_t sender = 0;
-  std::uint32_t sequence = 0;  // 0: that of the request.
+  std::uint32_t sequence = 0;  // 0: the request's.
 };
 
-// Answers each request with the next list of replies, and says nothing after the last one.
+// Answers each request with the next list of replies, and sends nothing after the last one.
 class PlayedKernel final : public Channel {
  public:
   std::deque<std::vector<Reply>> answers;
@@ -97,14 +97,14 @@ class Netlink : public testing::Test {
   }
   Status carry_out() { return session_.carry_out(NetlinkRequest(RTM_NEWLINK, 0, ifinfomsg{})); }
 
-  PlayedKernel* kernel = new PlayedKernel;  // The session's.
+  PlayedKernel* kernel = new PlayedKernel;  // Owned by the session.
   std::vector<std::string> names;
 
  private:
   Session session_{std::unique_ptr<Channel>(kernel)};
 };
 
-TEST_F(Netlink, AListIsHeardToItsEnd) {
+TEST_F(Netlink, AListIsReadToItsEnd) {
   kernel->answers = {{{link(1, "lo") + link(2, "eth0")}, {link(3, "eth1")}, {done()}}};
   ASSERT_TRUE(dump());
   EXPECT_THAT(names, ElementsAre("lo", "eth0", "eth1"));
@@ -121,7 +121,7 @@ TEST_F(Netlink, AnAcknowledgementEndsARequestAndARefusalIsItsError) {
   EXPECT_EQ(refused.error().sys_errno, EPERM);
 }
 
-TEST_F(Netlink, AForeignSenderIsNotTheKernel) {
+TEST_F(Netlink, OnlyTheKernelsMessagesAreAccepted) {
   kernel->answers = {{{link(9, "fake"), kProcess},
                       {refusal(-EPERM), kProcess},
                       {"not even a message", kProcess},
@@ -132,7 +132,7 @@ TEST_F(Netlink, AForeignSenderIsNotTheKernel) {
   EXPECT_THAT(names, ElementsAre("lo", "eth0"));
 }
 
-TEST_F(Netlink, AnAnswerToAnotherRequestIsPassedOver) {
+TEST_F(Netlink, AnswersToOtherRequestsAreSkipped) {
   kernel->answers = {{{link(9, "late") + done(), 0, kOtherSequence},
                       {flagged(link(9, "late"), NLM_F_DUMP_INTR), 0, kOtherSequence},
                       {link(1, "lo")},
@@ -149,7 +149,7 @@ TEST_F(Netlink, EachRequestHasItsOwnNumber) {
   EXPECT_NE(kernel->requests[0].nlmsg_seq, kernel->requests[1].nlmsg_seq);
 }
 
-TEST_F(Netlink, AnInterruptedListIsAskedForAnew) {
+TEST_F(Netlink, AnInterruptedListIsRequestedAgain) {
   kernel->answers = {{{link(1, "lo")}, {flagged(link(2, "gone"), NLM_F_DUMP_INTR)}, {done()}},
                      {{link(1, "lo")}, {flagged(done(), NLM_F_DUMP_INTR)}},
                      {{link(1, "lo")}, {link(3, "eth1")}, {done()}}};
@@ -179,13 +179,13 @@ TEST_F(Netlink, AnErrorInsideAListEndsItWithNothingVisited) {
   EXPECT_THAT(names, IsEmpty());
 }
 
-TEST_F(Netlink, ErrorsThatAreNoneOfLinux) {
+TEST_F(Netlink, InvalidErrorNumbersAreClamped) {
   kernel->answers = {{{refusal(std::numeric_limits<int>::min())}}, {{done(17)}}};
   EXPECT_FALSE(carry_out());
   EXPECT_TRUE(dump()) << "what is above zero is no errno";
 }
 
-TEST_F(Netlink, ASilentKernelIsNotWaitedForAgain) {
+TEST_F(Netlink, ATimeoutIsNotRetried) {
   kernel->answers = {{{link(1, "lo")}}};
   const Status status = dump();
   ASSERT_FALSE(status);
@@ -194,7 +194,7 @@ TEST_F(Netlink, ASilentKernelIsNotWaitedForAgain) {
   EXPECT_THAT(names, IsEmpty());
 }
 
-// Every cut but the one between the messages: an error, and nothing visited.
+// Every cut but the one between the messages: an error, and nothing is visited.
 TEST_F(Netlink, ATruncatedDatagramIsAnError) {
   const std::string first = link(1, "lo");
   const std::string whole = first + link(2, "eth0");
@@ -219,20 +219,21 @@ TEST_F(Netlink, ATooLongRequestIsNotSent) {
   EXPECT_EQ(status.error().code, Errc::kInvalidArgument);
 }
 
-TEST(NetlinkAttributes, ATruncatedOneEndsTheWalk) {
+TEST(NetlinkAttributes, ATruncatedAttributeEndsTheWalk) {
   const std::string whole = MessageBytes(0, ifinfomsg{})
                                 .with(IFLA_MTU, std::uint32_t{9000})
                                 .with(IFLA_TXQLEN, std::uint32_t{1000})
                                 .attributes(sizeof(ifinfomsg));
   for (std::size_t length = 0; length <= whole.size(); ++length) {
-    const std::string cut = whole.substr(0, length);  // A block of its own: ASan sees its end.
+    const std::string cut =
+        whole.substr(0, length);  // A block of its own: ASan detects reads beyond it.
     const Attributes attributes(test::as_bytes(cut));
     EXPECT_EQ(attributes.has(IFLA_MTU), length >= whole.size() / 2) << length;
     EXPECT_EQ(attributes.number(IFLA_TXQLEN), length == whole.size() ? 1000U : 0U) << length;
   }
 }
 
-TEST(NetlinkAttributes, LengthsThatLieAreNotBelieved) {
+TEST(NetlinkAttributes, WrongLengthsAreNotTrusted) {
   std::string bytes = MessageBytes(0, ifinfomsg{})
                           .with(IFLA_MTU, std::uint32_t{9000})
                           .attributes(sizeof(ifinfomsg));
@@ -243,7 +244,7 @@ TEST(NetlinkAttributes, LengthsThatLieAreNotBelieved) {
   }
 }
 
-TEST(NetlinkAttributes, FlagsAreNoPartOfAType) {
+TEST(NetlinkAttributes, FlagsAreNotPartOfTheType) {
   const std::string inner =
       MessageBytes(0, ifinfomsg{}).with_bytes(IFLA_INFO_KIND, "vlan").attributes(sizeof(ifinfomsg));
   const std::string outer = MessageBytes(0, ifinfomsg{})
@@ -255,7 +256,7 @@ TEST(NetlinkAttributes, FlagsAreNoPartOfAType) {
       [](const Attribute& one) { EXPECT_EQ(one.flagged_type, IFLA_LINKINFO | NLA_F_NESTED); });
 }
 
-TEST(NetlinkAttributes, ARequestReadsAsItWasPut) {
+TEST(NetlinkAttributes, ARequestReadsBackAsWritten) {
   NetlinkRequest request(RTM_NEWLINK, 0, ifinfomsg{});
   request.put(IFLA_IFNAME, std::string("eth1.7"));
   request.put_nested(IFLA_LINKINFO, [&] { request.put(IFLA_INFO_KIND, std::string("vlan")); });
@@ -272,7 +273,7 @@ TEST(NetlinkAttributes, ARequestReadsAsItWasPut) {
   EXPECT_EQ(count, 1);
 }
 
-TEST(NetlinkKernel, TellsItsInterfacesAndRefusesNonsense) {
+TEST(NetlinkKernel, ListsInterfacesAndRefusesInvalidRequests) {
   auto session = Session::open();
   ASSERT_TRUE(session);
   int index = 0;
@@ -288,8 +289,8 @@ TEST(NetlinkKernel, TellsItsInterfacesAndRefusesNonsense) {
   EXPECT_EQ(refused.error().sys_errno, ENODEV);
 }
 
-// Nothing was asked, so nothing comes: the wait ends at its deadline, which is over.
-TEST(NetlinkKernel, IsWaitedForUntilTheDeadlineOnly) {
+// No request, so no answer: the wait ends at its deadline, which has passed.
+TEST(NetlinkKernel, ReceiveEndsAtItsDeadline) {
   auto kernel = open_kernel();
   ASSERT_TRUE(kernel);
   const auto datagram = (*kernel)->receive(std::chrono::steady_clock::now());

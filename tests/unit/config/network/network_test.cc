@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Answers of rtnetlink put together by hand, and the real ones of this machine.
+// Answers of rtnetlink built by hand, and the real ones of this machine.
 #include "config/network/network.h"
 
 #include <arpa/inet.h>
@@ -21,7 +21,7 @@ namespace {
 
 using Message = test::MessageBytes;
 
-// False: the last message is cut short.
+// False: the last message is truncated.
 bool take(const std::string& bytes, Network& network) {
   return netlink::for_each_message(test::as_bytes(bytes), [&](const netlink::Message& message) {
     take_message(message, network);
@@ -37,7 +37,7 @@ std::string link_with_mtu(int index, std::string_view name) {
       .bytes();
 }
 
-TEST(Network, ReadsAVlanAndWhatItSitsOn) {
+TEST(Network, ReadsAVlanAndItsLowerInterface) {
   ifinfomsg fixed{};
   fixed.ifi_index = 7;
   const std::string data =
@@ -125,8 +125,8 @@ TEST(Network, ReadsRoutesOfAnyTableAndOverSeveralHops) {
   EXPECT_TRUE(network.routes[2].gateway);
 }
 
-// As the kernel tells them with net.ipv4.nexthop_compat_mode=0.
-TEST(Network, ReadsRoutesThatTellOnlyANexthopObject) {
+// The kernel's form with net.ipv4.nexthop_compat_mode=0.
+TEST(Network, ReadsRoutesWithOnlyANexthopObject) {
   const auto object = [](std::uint32_t id, std::uint32_t interface, std::uint32_t gateway) {
     nhmsg fixed{};
     fixed.nh_family = AF_INET;
@@ -139,7 +139,7 @@ TEST(Network, ReadsRoutesThatTellOnlyANexthopObject) {
   std::array<nexthop_grp, 2> members{};
   members[0].id = 7;
   members[1].id = 8;
-  // Its number stands before its members'.
+  // Its number is smaller than its members'.
   const std::string group = Message(RTM_NEWNEXTHOP, nhmsg{})
                                 .with(NHA_ID, std::uint32_t{5})
                                 .with(NHA_GROUP, members)
@@ -163,7 +163,7 @@ TEST(Network, ReadsRoutesThatTellOnlyANexthopObject) {
 }
 
 // Every cut and every flipped length: nothing is read beyond the end.
-TEST(Network, DamagedAnswersDoNoHarm) {
+TEST(Network, DamagedAnswersAreReadWithinBounds) {
   const std::string whole = link_with_mtu(3, "eth1") + link_with_mtu(4, "eth2");
   for (std::size_t length = 0; length < whole.size(); ++length) {
     Network network;

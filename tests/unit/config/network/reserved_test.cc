@@ -22,12 +22,12 @@ Reserved reserved(const test::Tree& tree, const std::string& ssh = {}) {
   return reserved_interfaces(machine, tree.network(), ssh);
 }
 
-TEST(Reserved, NothingWithoutAReason) {
+TEST(Reserved, NothingIsReservedWithoutAReason) {
   EXPECT_THAT(reserved(test::Tree("address if=eth0 ip=10.0.0.5/24\nroute if=eth0 to=10.0.0.0/24")),
               IsEmpty());
 }
 
-TEST(Reserved, TheBestDefaultRouteYieldsToNobody) {
+TEST(Reserved, TheBestDefaultRouteNeverYields) {
   const auto found = reserved(
       test::Tree("route if=eth0 via=10.0.0.1 metric=100\nroute if=eth1 via=10.1.0.1 metric=200\n"
                  "route if=eth2 via=10.2.0.1 table=10002"));
@@ -40,26 +40,26 @@ TEST(Reserved, TheBestDefaultRouteYieldsToNobody) {
   EXPECT_TRUE(found.at("eth2").yields);
 }
 
-TEST(Reserved, TheOnlyDefaultRouteYieldsInNoTable) {
+TEST(Reserved, TheOnlyDefaultRouteNeverYields) {
   const auto found = reserved(test::Tree("route if=eth2 via=10.2.0.1 table=10002"));
   ASSERT_EQ(found.size(), 1U);
   EXPECT_FALSE(found.at("eth2").yields);
 }
 
-TEST(Reserved, Ipv6CountsForItself) {
+TEST(Reserved, Ipv6HasItsOwnBestRoute) {
   const auto found =
       reserved(test::Tree("route if=eth0 via=10.0.0.1\nroute if=eth1 ipv6=1 metric=1024"));
   EXPECT_FALSE(found.at("eth0").yields);
   EXPECT_FALSE(found.at("eth1").yields);
 }
 
-TEST(Reserved, WhatLiesBelowAVlanIsReservedWithIt) {
+TEST(Reserved, InterfacesBelowAVlanAreReservedWithIt) {
   EXPECT_THAT(reserved(test::Tree("vlan on=eth1 name=eth1.7 id=7 mtu=1500\n"
                                   "route if=eth1.7 via=10.0.0.1")),
               ElementsAre(Key("eth1"), Key("eth1.7")));
 }
 
-TEST(Reserved, ThisSshSession) {
+TEST(Reserved, ThisSshSessionsInterfaceIsReserved) {
   const test::Tree tree("address if=eth1 ip=10.0.0.5/24\naddress if=eth2 ip=10.1.0.5/24");
   const auto found = reserved(tree, "192.0.2.9 55555 10.1.0.5 22");
   ASSERT_THAT(found, ElementsAre(Key("eth2")));
@@ -67,9 +67,9 @@ TEST(Reserved, ThisSshSession) {
   EXPECT_FALSE(found.at("eth2").yields);
 }
 
-// sudo drops the variable. 0100000A is 10.0.0.1 as memory has it; port 0016 is 22, state 01 is
+// sudo drops the variable. 0100000A is 10.0.0.1 in memory order; port 0016 is 22, state 01 is
 // established, 0A listens.
-TEST(Reserved, AnySshSession) {
+TEST(Reserved, InterfacesOfOtherSshSessionsAreReserved) {
   const test::Tree tree(
       "address if=eth1 ip=10.0.0.1/24\naddress if=eth2 ip=10.1.0.1/24\n"
       "file path=proc/net/tcp text=  sl  local_address rem_address   st\\n"
@@ -81,14 +81,14 @@ TEST(Reserved, AnySshSession) {
   EXPECT_EQ(found.at("eth1").why, "carries an ssh session (10.0.0.1)");
 }
 
-TEST(Reserved, AnSshSessionOnASocketForBothFamilies) {
+TEST(Reserved, SshSessionsOnDualStackSocketsAreFound) {
   const test::Tree tree(
       "address if=eth1 ip=10.0.0.1/24\nfile path=proc/net/tcp6 text=  sl  local_address\\n"
       "   0: 0000000000000000FFFF00000100000A:0016 0000000000000000FFFF0000090200C0:D903 01 0:0");
   EXPECT_THAT(reserved(tree), ElementsAre(Key("eth1")));
 }
 
-TEST(Reserved, TheWayToAFileServer) {
+TEST(Reserved, TheInterfaceToAFileServerIsReserved) {
   const test::Tree tree(
       "address if=eth1 ip=10.0.0.5/24\nroute if=eth1 to=10.0.0.0/24\n"
       "route if=eth2 to=10.0.0.0/8\n"
@@ -99,7 +99,7 @@ TEST(Reserved, TheWayToAFileServer) {
   EXPECT_EQ(found.at("eth1").why, "leads to 10.0.0.9, which serves /home");
 }
 
-TEST(Reserved, TheWayToAFileServerThatOnlyTheSourceNames) {
+TEST(Reserved, FileServersNamedInTheSourceAreFound) {
   const test::Tree tree(
       "address if=eth1 ip=10.1.0.5/24\nroute if=eth1 to=10.1.0.0/24\n"
       "address if=eth2 ip=10.2.0.5/24\nroute if=eth2 to=10.2.0.0/24\n"
@@ -113,7 +113,7 @@ TEST(Reserved, TheWayToAFileServerThatOnlyTheSourceNames) {
   EXPECT_EQ(found.at("eth1").why, "leads to 10.1.0.9, which serves /scratch");
 }
 
-// --- What becomes of it --------------------------------------------------------------------------
+// --- Effect on the topology ----------------------------------------------------------------------
 
 constexpr const char* kTwo =
     "node id=0 cpus=0-1 memory_mib=1024\n"
@@ -132,7 +132,7 @@ std::vector<std::string> unfit(const test::Tree& tree, const Selection& selectio
   return reasons;
 }
 
-TEST(Selection, TakeIsForThoseThatYield) {
+TEST(Selection, TakeAppliesToInterfacesThatYield) {
   const test::Tree tree(kTwo);
   EXPECT_THAT(unfit(tree, {}),
               ElementsAre("carries the default route", HasSubstr("--take ens6 takes it")));
@@ -144,7 +144,7 @@ TEST(Selection, TakeIsForThoseThatYield) {
               ElementsAre("carries the default route", "was named by --keep"));
 }
 
-TEST(Selection, WhatTheNetworkDoesNotKnowIsSomebodyElses) {
+TEST(Selection, InterfacesOfOtherNamespacesAreUnfit) {
   const test::Tree tree(kTwo);
   LiveMachine machine(tree.root());
   const auto topology = detect(machine, tree.root(), {}, {});
@@ -153,7 +153,7 @@ TEST(Selection, WhatTheNetworkDoesNotKnowIsSomebodyElses) {
     EXPECT_EQ(nic.unfit, "belongs to another network namespace");
 }
 
-TEST(Selection, WhatSitsOnANicOrInItKeepsIt) {
+TEST(Selection, UpperInterfacesAndVirtualFunctionsMakeANicUnfit) {
   test::Tree tree(kTwo);
   Selection selection;
   selection.take = {"ens6"};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Which NIC each GPU gets, on machines that came along as trees.
+// Pairing of GPUs and NICs, on machines that are stored as trees.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ using test::detect_tree;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// "interface of GPU 0", "of GPU 1", ...
+// The interfaces of GPU 0, of GPU 1, ...
 std::vector<std::string> rails(const Topology& topology) {
   std::vector<std::string> names;
   const auto pairs = assign(topology);
@@ -76,12 +76,13 @@ TEST(Assign, RefusesTooFewNicsAndSaysWhyEachIsUnfit) {
   const auto pairs = assign(detect_tree("too-few-nics"));
   ASSERT_FALSE(pairs);
   EXPECT_THAT(pairs.error().what,
-              HasSubstr("4 GPUs need 4 NICs of their own, 1 of 3 can be had; ens5 carries the "
+              HasSubstr("4 GPUs need 4 NICs of their own, 1 of 3 are usable; ens5 carries the "
                         "default route; ens7 belongs to bond0"));
   EXPECT_THAT(pairs.error().mend, HasSubstr("attach 3 more"));
 }
 
-// GPU 1 shares a switch with the first NIC, GPU 0 with none: device order alone would rob it.
+// GPU 1 shares a switch with the first NIC, GPU 0 with none: device order would give that NIC to
+// GPU 0.
 TEST(Assign, NearPairsComeBeforeDeviceOrder) {
   const Topology topology = detect_tree(test::Tree(
       "node id=0 cpus=0-1 memory_mib=1024\n"

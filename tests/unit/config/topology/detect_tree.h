@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What there is on the machines of tests/data/trees.
+// Detects the topology of the machines in tests/data/trees.
 #pragma once
 
 #include <string>

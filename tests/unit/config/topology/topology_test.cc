@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What there is on machines that came along as trees.
+// Topologies of machines that are stored as trees.
 #include "config/topology/topology.h"
 
 #include <cstdlib>
@@ -21,7 +21,7 @@ using testing::ElementsAre;
 
 TEST(Topology, ReadsGpusAndNicsOfAServer) {
   const Topology topology = detect_tree("server-8gpu-9nic");
-  ASSERT_EQ(topology.gpus.size(), 8U);  // Not the management controller's display.
+  ASSERT_EQ(topology.gpus.size(), 8U);  // Without the management controller's display.
   ASSERT_EQ(topology.nics.size(), 9U);
   EXPECT_THAT(topology.numa_nodes, ElementsAre(0, 1));
   EXPECT_EQ(topology.gpus[0].pci, "0000:19:00.0");
@@ -42,8 +42,8 @@ TEST(Topology, ReadsGpusAndNicsOfAServer) {
   EXPECT_EQ(nic.unfit, "");
 }
 
-// A cluster may tell its jobs' hwloc of another machine, and --check runs inside a job.
-TEST(Topology, IsReadFromTheMachineWhateverTheEnvironmentSays) {
+// A cluster may give its jobs' hwloc another topology, and --check runs inside a job.
+TEST(Topology, IsReadFromTheMachineInsteadOfTheEnvironment) {
   for (const auto& [name, value] : {std::pair{"HWLOC_SYNTHETIC", "node:1 core:2 pu:1"},
                                     std::pair{"HWLOC_XMLFILE", "/nonexistent.xml"},
                                     std::pair{"HWLOC_CPUID_PATH", "/nonexistent"}}) {
@@ -96,16 +96,16 @@ TEST(Topology, FollowsADefaultRouteThroughABond) {
   EXPECT_EQ(topology.nics[0].unfit, "carries the default route");
 }
 
-TEST(Topology, NamesDriversItCantTakeOver) {
+TEST(Topology, NamesDriversItCannotTakeOver) {
   const Topology topology = small(
       "pci path=pci0000:00/0000:00:05.0 id=15b3:101e class=020000 numa=0 driver=mlx5_core\n"
       "net path=pci0000:00/0000:00:05.0 name=ens5 mac=02:00:00:00:00:05 mtu=9000 speed=100000\n");
   ASSERT_EQ(topology.nics.size(), 1U);
   EXPECT_EQ(topology.nics[0].unfit,
-            "stays with mlx5_core, which never gives a NIC away; ztcp's TCP can't use it yet");
+            "has the driver mlx5_core, which keeps its NICs; ztcp's TCP can't use it yet");
 }
 
-TEST(Topology, ANicThatIsTakenAlreadyStaysUsable) {
+TEST(Topology, ATakenNicStaysUsable) {
   const Topology topology = small(
       "pci path=pci0000:00/0000:00:05.0 id=1af4:1000 class=020000 numa=0 driver=vfio-pci group=7");
   ASSERT_EQ(topology.nics.size(), 1U);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What --dry-run announces, in a form that can be held against what set-up does.
+// The result of --dry-run, in a form to compare with set-up's changes.
 #pragma once
 
 #include <cstdint>
@@ -20,29 +20,29 @@ struct Announced {
   Preview preview;
 };
 
-// Of one --dry-run.
+// The announcements of one --dry-run.
 struct Announcement {
-  std::vector<std::string> reverted;  // The resources' own lines, last first.
+  std::vector<std::string> reverted;  // The resources' descriptions, last first.
   std::vector<Announced> changes;
   std::string faults;  // Why nothing would be done.
 };
 Announcement announced(const DryRun& run);
-// What --dry-run does where a plan wants these.
+// The result of --dry-run for a plan with these resources.
 DryRun dry_run(FakeHost& host, const Resources& resources);
 
-// The resources' own lines; of an outcome, those that were changed.
+// The resources' descriptions; for an outcome, those that were changed.
 std::vector<std::string> names_of(const std::vector<Announced>& changes);
 std::vector<std::string> names_of(const Outcome& outcome);
-// Those that were reverted; of notices among these resources nothing is announced.
+// The reverted ones; notices among these resources are not announced.
 std::vector<std::string> reverted_of(const Outcome& outcome, const Resources& resources);
-// All that is told.
+// All lines that are printed.
 std::vector<std::string> lines_of(const DryRun& run);
 
-// That inside of the machine all is as announced: what there is before, or what is wanted.
+// Expects the machine's inside to be as announced: the state before, or the wanted one.
 enum class Moment : std::uint8_t { kBefore, kAfter };
 void expect_seen(FakeHost& host, const std::vector<Announced>& changes, Moment moment);
 
-// Previews, applies, does both again, once more without the last one, and undoes.
+// Previews, applies, does both again, once more without the last resource, and undoes.
 void expect_agreement(FakeHost host, const Resources& resources);
 
 }  // namespace ztcp::setup::test

@@ -27,11 +27,11 @@ FakeHost::Nic nic(const char* pci, const char* group, const char* name, const ch
 
 namespace {
 
-// A NIC as somebody has set it up: its own MTU, a VLAN, addresses and routes.
+// A NIC configured by the host: with its own MTU, a VLAN, addresses and routes.
 InterfaceState in_use(const FakeHost::Nic& nic, int network) {
   InterfaceState link = nic.pristine;
   link.mtu_bytes = 9000;
-  link.alias = "rail\xff";  // Whatever somebody wrote there.
+  link.alias = "rail\xff";  // Arbitrary bytes.
   link.up = true;
   link.settings = {{"channels", {{"combined", 8}}},
                    {"ring", {{"rx", 4096}, {"tx", 1024}}},
@@ -98,7 +98,7 @@ Resources all_resources() {
 
 namespace {
 
-// No fault is told without what mends it.
+// Every fault must have a mend.
 Outcome mendable(Outcome outcome) {
   for (const config::Problem& fault : outcome.faults)
     EXPECT_FALSE(fault.mend.empty()) << to_string(fault);

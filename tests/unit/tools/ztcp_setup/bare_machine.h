@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The machine that tests of set-up and undo begin with, the resources they want, and both runs as
-// one call.
+// The initial machine of tests of set-up and undo, the resources they want, and both runs as one
+// call.
 #pragma once
 
 #include <string>
@@ -24,21 +24,21 @@ inline constexpr const char* kLimits = "/etc/security/limits.d/ztcp.conf";
 inline constexpr const char* kUnitFile = "/etc/systemd/system/ztcp-setup.service";
 inline constexpr const char* kConfig = "/usr/local/tfabric/tools/config/ztcp.conf";
 
-// Two virtio NICs in use, nothing of ztcp's.
+// Two virtio NICs in use, without any change by ztcp.
 FakeHost bare_machine();
 
 Resources nic_resources(const char* pci);
 // In the order of resources_for().
 Resources all_resources();
 
-// Each fault of both must have a mend, or the test fails.
+// The test fails if a fault of either has no mend.
 Outcome set_up(FakeHost& host, const Resources& resources = all_resources(),
                Scope scope = Scope::kWhole, const Progress& progress = {});
 Outcome undo(FakeHost& host);
 
 std::string all_of(const config::Problems& problems);
 
-// Fails with differences that a person can read.
+// Fails with readable differences.
 void expect_same(const FakeHost::State& is, const FakeHost::State& wanted);
 
 NetworkItem item(const std::string& command);

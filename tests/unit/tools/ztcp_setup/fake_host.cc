@@ -52,7 +52,7 @@ void FakeHost::add_nic(const Nic& nic, InterfaceState link) {
   if (!nic.driver.empty()) add_link(std::move(link));
 }
 
-// What the kernel's command line asks for; node 0 has them all.
+// The pages on the kernel's command line; node 0 has them all.
 std::string FakeHost::pages_at_boot() const {
   constexpr std::string_view kArgument = "hugepages=";
   std::stringstream line(boot_line());
@@ -61,7 +61,7 @@ std::string FakeHost::pages_at_boot() const {
   return "0";
 }
 
-// What the boot loader adds to the line: all of a drop-in file, or what it appends.
+// The boot loader's additions to the command line: a drop-in file's, or appended ones.
 std::string FakeHost::boot_line() const {
   std::string line = state.boot.begin()->second;
   const auto menu = state.values.find("grub.cfg");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A machine in memory that behaves as Linux does where set-up looks: files, sysfs of PCI and
-// hugepages, modules, mounts, udev, grubby and interfaces that go and come with their driver. It
-// counts the operations that change it, and can end set-up at any of them. The rest of /sys and
-// /proc may come from a tree (fake_tree.h), so that planning and check can look at it as well.
+// A machine in memory that behaves like Linux as far as set-up looks: files, sysfs of PCI and
+// hugepages, modules, mounts, udev, grubby, and interfaces that come and go with their driver. It
+// counts the changes, and can kill set-up at any of them. Other files of /sys and /proc may come
+// from a tree (fake_tree.h), for planning and --check.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace ztcp::setup::test {
 
-// Thrown where the process would be gone.
+// Thrown where the process would be killed.
 struct Killed {};
 
 class FakeHost final : public Host {
@@ -29,7 +29,7 @@ class FakeHost final : public Host {
   struct Node {
     FileKind kind = FileKind::kFile;
     Ownership ownership;
-    std::string text;  // Or where a link leads.
+    std::string text;  // A link's target.
     friend bool operator==(const Node&, const Node&) = default;
   };
   struct Nic {
@@ -38,11 +38,11 @@ class FakeHost final : public Host {
     std::string home_driver;
     std::string driver;
     std::string driver_override;
-    std::string group;        // Of the IOMMU; empty: none.
-    InterfaceState pristine;  // As its driver brings it up.
+    std::string group;        // IOMMU group; empty: none.
+    InterfaceState pristine;  // As its driver creates it.
     friend bool operator==(const Nic&, const Nic&) = default;
   };
-  // Everything there is, so that two machines can be compared.
+  // The whole state, so that two machines can be compared.
   struct State {
     std::map<std::string, Node> nodes;  // Files, folders, links, device nodes.
     std::map<std::string, std::string> values;
@@ -51,54 +51,54 @@ class FakeHost final : public Host {
     std::set<std::string> modules;
     std::map<std::string, std::string> mounts;  // Folder: "type options".
     std::map<std::string, std::string> boot;    // Kernel: arguments.
-    std::string boot_of_new_kernels;            // Which grubby changes with those of ALL.
+    std::string boot_of_new_kernels;            // grubby changes it with ALL.
     std::set<std::string> enabled;
-    std::uint64_t largest_pages = 1000;  // What the kernel can find.
+    std::uint64_t largest_pages = 1000;  // Available to the kernel.
     friend bool operator==(const State&, const State&) = default;
   };
   enum class When : std::uint8_t { kBefore, kHalfWay, kAfter };
 
-  FakeHost();  // A bare machine: folders, hugepages none, vfio not loaded.
+  FakeHost();  // A bare machine: folders, no hugepages, vfio not loaded.
   explicit FakeHost(std::string_view tree);  // As tests/support/tree.h describes it.
   void add_nic(const Nic& nic, InterfaceState state);
   void add_file(const std::string& path, const std::string& text, Ownership ownership = {});
   void add_folder(const std::string& path, Ownership ownership = {0755, 0, 0});
-  void boot();  // What a reboot undoes, undone.
+  void boot();  // Undoes all that a reboot undoes.
 
-  // Ends set-up at the n-th change from now; 0: never.
+  // Kills set-up at the n-th change from now; 0: never.
   void kill_at(std::uint64_t n, When when);
   std::uint64_t changes = 0;
 
   State state;
   std::map<std::string, Holder> holders;  // By vfio node.
   std::vector<std::string> log;           // The changes, in order.
-  std::vector<std::string> told;          // The same with all that the machine was told.
+  std::vector<std::string> told;          // The same with all details.
   std::map<std::string, int> errors;      // errno by "operation path".
   struct OneError {
     std::string what;
-    std::uint64_t nth = 0;  // Of those of that name from now on; 0: none.
+    std::uint64_t nth = 0;  // Counts operations of that name from now on; 0: none.
     int number = 0;
   } one_error;
   std::map<std::string, std::uint32_t> users{{"alice", 1000}};
   std::map<std::string, std::uint32_t> groups{{"ztcp", 990}};
   std::set<std::string> programs{"systemctl", "grubby", "update-grub", "udevadm"};
-  std::map<std::string, std::string> answers;    // What programs say that only tell.
-  bool renames_interfaces = true;                // udev gives the names they had.
+  std::map<std::string, std::string> answers;    // Output of programs that only report.
+  bool renames_interfaces = true;                // udev restores the old names.
   bool bind_fails = false;                       // vfio-pci refuses every device.
   std::optional<config::Problem> network_fault;  // rtnetlink does not answer.
-  // Settings that drivers don't change, whatever they say: "ring rx".
+  // Settings that drivers accept but do not change: "ring rx".
   std::set<std::string> stuck_settings;
-  // So often a network manager takes an interface's addresses away just before a route through it
-  // is added.
+  // Number of times that a network manager removes an interface's addresses just before a route
+  // through it is added.
   unsigned flushes = 0;
 
-  std::map<std::string, std::uint32_t> offered_queues;  // By interface, of drivers that tell.
-  std::map<std::string, std::int64_t> modified;         // When files were last written.
-  std::set<std::string> without_carrier;                // Interfaces whose cable is out.
+  std::map<std::string, std::uint32_t> offered_queues;  // By interface, for drivers that report it.
+  std::map<std::string, std::int64_t> modified;         // Times of the last writes.
+  std::set<std::string> without_carrier;                // Interfaces without a cable.
 
   tl::expected<config::Network, config::Problem> network() override;
   std::vector<LocalAddress> addresses() override;
-  // The tree it stands on, for who can only read a disk; "/" where there is none.
+  // Root of its tree, for code that reads a disk only; "/" without one.
   std::string fsroot() override { return tree_ ? tree_->root() : "/"; }
 
   FileFacts facts(const std::string& path) override;
@@ -151,17 +151,17 @@ class FakeHost final : public Host {
   std::string group_of(const Nic& nic) const;
   void load_disk();
   void load_nic(const std::string& pci);
-  // Does `effect` as one change, unless the process is to end there.
+  // Executes `effect` as one change, unless the process is to be killed there.
   using Effect = std::function<Status()>;
   Status change(const std::string& what, const std::string& details, const Effect& effect);
   Status change(const std::string& what, const Effect& effect);
   Status write_pci(const std::string& pci, const std::string& name, const std::string& value);
   void bind(Nic& nic, const std::string& driver);
   void unbind(Nic& nic);
-  void add_link(InterfaceState link);  // Its children apart, as the kernel has them.
+  void add_link(InterfaceState link);  // Adds its children separately, as the kernel has them.
   InterfaceState* find_link(const std::string& name);
   std::vector<std::pair<std::string, std::string>> sysctls_of(const std::string& link) const;
-  void place_sysctls(InterfaceState& link);  // Where the kernel has them.
+  void place_sysctls(InterfaceState& link);  // At the kernel's paths.
   bool is_folder(const std::string& path) const;
 
   std::shared_ptr<const FakeTree> tree_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The machine in memory as a kernel: drivers, values, modules, mounts, and the programs that work
-// on them.
+// The kernel of the machine in memory: drivers, values, modules, mounts, and the programs that use
+// them.
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
@@ -30,8 +30,8 @@ std::vector<std::string> of_name(const std::vector<std::string>& words, const st
   return found;
 }
 
-// As grubby does on RHEL 8 and later: an argument that is added replaces all words of its name. One
-// that stands there as it is wanted stays where it is.
+// Like grubby on RHEL 8 and later: an added argument replaces all words of its name. An existing
+// equal argument keeps its place.
 void add_arguments(std::vector<std::string>& words, const std::vector<std::string>& added) {
   std::set<std::string> replaced;
   for (const std::string& word : added)
@@ -109,7 +109,7 @@ Status FakeHost::write_value(const std::string& path, const std::string& value, 
   });
 }
 
-// Of a node; the machine's sum follows.
+// Changes a node's pages; the machine's sum follows.
 Status FakeHost::reserve_pages(const std::string& path, std::uint64_t wanted) {
   const auto found = state.values.find(path);
   if (found == state.values.end()) return error(ENOENT, "open");
@@ -194,7 +194,7 @@ Result<ProgramResult> FakeHost::run(const std::vector<std::string>& argv, Second
         if (all || argv[1] == "--update-kernel=" + kernel) update(arguments);
       if (all) update(state.boot_of_new_kernels);
     } else if (argv[0] == "update-grub") {
-      // What the boot loader will do is what the drop-in file said when it ran.
+      // The boot loader uses the drop-in file's content when the program ran.
       const auto drop_in = state.nodes.find("/etc/default/grub.d/50-ztcp.cfg");
       state.values["grub.cfg"] = drop_in == state.nodes.end() ? "" : drop_in->second.text;
     } else if (!programs.contains(argv[0])) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A machine in memory made from a tree, and its network as rtnetlink would tell it.
+// Makes a machine in memory from a tree, with its network as rtnetlink would report it.
 #include <algorithm>
 #include <charconv>
 
@@ -14,7 +14,7 @@
 namespace ztcp::setup::test {
 namespace {
 
-// IFLA_VLAN_ID, as the kernel's description of a VLAN begins.
+// IFLA_VLAN_ID, the start of the kernel's description of a VLAN.
 constexpr std::string_view kVlanId = "06000100";
 
 std::string vlan_info(std::uint16_t id) {
@@ -59,7 +59,7 @@ std::vector<NetworkItem> routes_of(const config::Network& network,
   return items;
 }
 
-// The word behind `name`.
+// The word after `name`.
 std::string word_after(const std::vector<std::string>& words, const char* name) {
   const auto found = std::find(words.begin(), words.end(), name);
   return found == words.end() || found + 1 == words.end() ? "" : *(found + 1);
@@ -72,7 +72,7 @@ std::uint32_t number_after(const std::vector<std::string>& words, const char* na
   return otherwise;
 }
 
-// Absent: of IPv6.
+// Absent for IPv6.
 std::optional<config::InterfaceAddress> address_in(const NetworkItem& item) {
   const auto words = words_of(item.command);
   config::InterfaceAddress address;
@@ -150,7 +150,7 @@ void FakeHost::load_nic(const std::string& pci) {
     const std::string folder = std::string(kInterfaces) + interface.name;
     pristine.name = interface.name;
     pristine.mac = tree_->line(folder + "/address");
-    // Which function it is of; see interfaces_of().
+    // Identifies its function; see interfaces_of().
     pristine.permanent_mac = tree_->line(std::string(kInterfaces) + names.front() + "/address");
     pristine.mtu_bytes = interface.mtu_bytes;
     pristine.queue_length = 1000;
@@ -176,7 +176,7 @@ void FakeHost::load_nic(const std::string& pci) {
   };
   InterfaceState first = load_link(names.front(), nic.pristine);
   add_nic(nic, std::move(first));
-  // Further ports of one function, whose driver never lets go of it.
+  // Further ports of one function, with a driver that never releases it.
   for (std::size_t i = 1; i < names.size(); ++i) {
     InterfaceState pristine;
     add_link(load_link(names[i], pristine));
@@ -192,7 +192,7 @@ tl::expected<config::Network, config::Problem> FakeHost::network() {
     return 100 +
            static_cast<std::uint32_t>(std::distance(state.links.begin(), state.links.find(name)));
   };
-  // Of bonds, bridges and NICs that are not on PCI set-up changes nothing.
+  // Bonds, bridges and NICs that are not on PCI; set-up does not change them.
   if (tree_)
     for (const config::Interface& interface : tree_->network().interfaces) {
       if (is_of_a_nic(interface.name)) continue;

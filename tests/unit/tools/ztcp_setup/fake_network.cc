@@ -16,7 +16,7 @@
 namespace ztcp::setup::test {
 namespace {
 
-constexpr const char* kUsualSysctl = "0";  // What each of them is on a new interface.
+constexpr const char* kUsualSysctl = "0";  // Value of each on a new interface.
 
 }  // namespace
 
@@ -53,7 +53,7 @@ std::vector<std::pair<std::string, std::string>> FakeHost::sysctls_of(
 Result<std::optional<InterfaceState>> FakeHost::link(const std::string& name) {
   const InterfaceState* found = find_link(name);
   if (found == nullptr) return std::optional<InterfaceState>{};
-  // Children are interfaces of their own, which the kernel finds by their parent.
+  // Children are separate interfaces, which the kernel finds by their parent.
   InterfaceState whole = *found;
   whole.settings.clear();
   for (const auto& [path, value] : sysctls_of(name))
@@ -137,7 +137,7 @@ Status FakeHost::add_item(const std::string& name, const NetworkItem& item) {
                   if (item.command.starts_with("ip route") && flushes > 0) {
                     --flushes;
                     found->addresses.clear();
-                    return error(EINVAL, "add");  // Its source is nobody's.
+                    return error(EINVAL, "add");  // Its source address does not exist.
                   }
                   if (std::find(items.begin(), items.end(), item) == items.end())
                     items.push_back(item);

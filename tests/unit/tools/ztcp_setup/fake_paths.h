@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Where the machine in memory has what the kernel shows, and how its parts read and answer.
+// Paths of the kernel's files in the machine in memory, and helpers to read and answer them.
 #pragma once
 
 #include <optional>
@@ -31,7 +31,7 @@ inline std::optional<std::pair<std::string, std::string>> split_device(const std
   return std::pair(rest.substr(0, slash), rest.substr(slash + 1));
 }
 
-// The number of vfio's group of a function without an IOMMU: its bus, or else its slot.
+// Number of vfio's group for a function without an IOMMU: its bus, or else its slot.
 inline std::string noiommu_group(const std::string& pci) {
   const std::string bus = pci.substr(5, 2);
   return bus == "00" ? pci.substr(8, 2) : bus;

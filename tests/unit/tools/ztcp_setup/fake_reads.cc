@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the machine in memory shows to who reads it: what set-up can change from memory, all else
-// of /sys and /proc from the tree that it stands on, if any.
+// Reading the machine in memory: the parts that set-up can change come from memory, all else of
+// /sys and /proc from its tree, if any.
 #include <algorithm>
 #include <cerrno>
 
@@ -43,7 +43,7 @@ void keep_unique(std::vector<std::string>& names) {
 
 }  // namespace
 
-// Interfaces that come and go with their NIC are in memory alone.
+// Interfaces that come and go with their NIC exist in memory only.
 bool FakeHost::is_of_a_nic(const std::string& interface) const {
   return state.links.contains(interface) ||
          std::any_of(state.nics.begin(), state.nics.end(), [&](const auto& one) {
@@ -92,7 +92,7 @@ FileFacts FakeHost::facts(const std::string& path) {
   return {kind, {kind == FileKind::kFolder ? 0755U : 0644U, 0, 0}};
 }
 
-// Where links lead in the end; empty: in a circle.
+// The final target of links; empty: a cycle.
 std::string FakeHost::behind_links(const std::string& path) {
   constexpr int kMostLinks = 8;
   std::string at = path;
@@ -211,7 +211,7 @@ std::vector<std::string> FakeHost::list(const std::string& folder) {
         if (pci == nic.pci || (!other.group.empty() && other.group == nic.group))
           names.push_back(pci);
     if (rest == "iommu_group/devices" && group_of(nic).empty()) return {};
-    // The network of a NIC comes and goes, and stands below it without a folder of its bus.
+    // A NIC's network comes and goes, and its folder is not in the bus's listing.
     std::erase_if(names, [&](const std::string& name) {
       return name == "net" || name == "driver" || name.starts_with("virtio");
     });

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What of a machine never changes, whatever set-up does: /sys and /proc of a tree on disk
-// (tests/data/trees), which the machine in memory shows where it has nothing of its own to say.
-// Shared by the copies of a machine.
+// The constant part of a machine: /sys and /proc of a tree on disk (tests/data/trees), shown where
+// the machine in memory has nothing itself. Shared by copies of a machine.
 #pragma once
 
 #include <filesystem>
@@ -26,13 +25,13 @@ class FakeTree {
   const config::Network& network() const { return tree_.network(); }
 
   std::optional<std::string> read(const std::string& path) const;
-  std::string line(const std::string& path) const;  // The first, or nothing.
+  std::string line(const std::string& path) const;  // The first line; empty: none.
   std::optional<std::string> link_target(const std::string& path) const;
-  std::string link_name(const std::string& path) const;            // Its last part.
+  std::string link_name(const std::string& path) const;            // The target's last part.
   std::vector<std::string> list(const std::string& folder) const;  // Sorted.
-  FileKind kind(const std::string& path) const;                    // Of a link itself.
+  FileKind kind(const std::string& path) const;                    // Does not follow links.
 
-  // All files, folders and links outside of /sys and /proc.
+  // All files, folders and links outside /sys and /proc.
   std::vector<std::string> paths_on_disk() const;
   // PCI functions of the network class.
   std::vector<std::string> nics() const;

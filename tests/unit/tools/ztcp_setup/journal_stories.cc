@@ -46,7 +46,7 @@ Resources without(Resources resources, const std::string& key_end) {
 
 void set_up_whole(FakeHost& host) { set_up(host, story_resources()); }
 
-// Class B: no IOMMU, and vfio has to be told that this is known.
+// Class B: no IOMMU, and vfio must be told to accept that.
 Resources class_b_resources() {
   Resources resources = story_resources();
   const auto module =
@@ -61,7 +61,7 @@ void set_up_class_b(FakeHost& host) {
   set_up(host, class_b_resources());
 }
 
-// `run`, ended at the change of that name, or at the last of those.
+// Kills `run` at the change of that name, or at the last such change.
 Tell killed(const Tell& run, const std::string& change, When when, bool last = false) {
   return [=](FakeHost& host) {
     FakeHost whole = host;
@@ -79,7 +79,7 @@ Tell killed(const Tell& run, const std::string& change, When when, bool last = f
   };
 }
 
-// What comes after a whole set-up.
+// Continues after a complete set-up.
 Tell since(const Tell& more) {
   return [=](FakeHost& host) {
     set_up_whole(host);
@@ -184,7 +184,7 @@ std::vector<JournalStory> killed_runs() {
   };
 }
 
-// Killed by the power, and changed by others.
+// Machines after a power failure, and with changes by others.
 std::vector<JournalStory> changed_machines() {
   return {
       {"no-power-with-a-nic-taken",
@@ -240,11 +240,11 @@ FakeHost story_machine() {
   host.state.values[kMaps] = "65535";
   host.add_folder("/srv");
   host.add_folder("/srv/ztcp", {0700, 0, 0});
-  // One that nobody drove.
+  // One without a driver.
   FakeHost::Nic third = nic(kNicC, "14", "ens3f0", "52:54:00:00:00:03");
   third.driver.clear();
   host.add_nic(third, {});
-  // What the first has beside an address: a lease, a bond, sysctls, VLANs on a VLAN.
+  // State of the first NIC beside addresses: a lease, a bond, sysctls, VLANs on a VLAN.
   InterfaceState& link = host.state.links.at("ens1f0");
   link.master = "bond0";
   link.addresses.push_back(

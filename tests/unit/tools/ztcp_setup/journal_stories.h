@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How machines came to the journals of tests/data/setup/journals: set up whole and in part, killed
-// on the way, booted, changed by others since. Together their journals have every kind of resource
-// in every state.
+// How machines got the journals of tests/data/setup/journals: set up completely and in part,
+// killed, booted, changed by others since. Together the journals contain every kind of resource in
+// every state.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,11 @@ namespace ztcp::setup::test {
 
 struct JournalStory {
   std::string name;
-  std::function<void(FakeHost& host)> tell;  // From story_machine() to where undo begins.
-  bool untouched = false;                    // No one was killed and nobody else changed anything.
+  std::function<void(FakeHost& host)> tell;  // From story_machine() to the start of undo.
+  bool untouched = false;                    // Not killed, and not changed by others.
 };
 
-// A machine with something to put back for every kind of resource.
+// A machine with a state to restore for every kind of resource.
 FakeHost story_machine();
 std::vector<JournalStory> journal_stories();
 

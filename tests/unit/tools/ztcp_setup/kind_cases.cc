@@ -60,7 +60,7 @@ struct Seen {
     const std::string ours = fmt::format("{}", fmt::join(line.arguments, " "));
     return node != nullptr && node->text.find(ours) != std::string::npos ? ours : "without";
   }
-  // It shows in what it makes others notice.
+  // Visible only in the resources it announces.
   std::string operator()(const resource::Notice&) const { return ""; }
 
  private:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Every kind of resource, once on the bare machine: the one list for tests that all kinds go
-// through. A new kind needs a case in kind_cases() and a line in Seen; without them
-// agreement_test.cc fails, or does not compile.
+// Every kind of resource, once on the bare machine: the only list for tests over all kinds. A new
+// kind needs a case in kind_cases() and a line in Seen; without them agreement_test.cc fails, or
+// does not compile.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 namespace ztcp::setup::test {
 
 struct KindCase {
-  Resources resources;  // The last one is of the kind; those before it bring what it needs.
+  Resources resources;  // The last one is of the kind; those before it are its preconditions.
   std::string have;     // Before it is applied, in the words of the preview.
   std::string want;
 
@@ -24,8 +24,8 @@ struct KindCase {
 
 std::vector<KindCase> kind_cases();
 
-// How it stands with a resource, from inside of the machine and in the words of the preview.
-// `text`: the text of a file; else its mode and owner.
+// A resource's state as the machine has it, in the words of the preview. `text`: the text of a
+// file; else its mode and owner.
 std::string seen(FakeHost& host, const Resource& resource, bool text);
 
 }  // namespace ztcp::setup::test

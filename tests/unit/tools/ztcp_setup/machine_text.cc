@@ -28,7 +28,7 @@ const char* word_of(FileKind kind) {
   throw std::logic_error("a machine has no such files");
 }
 
-// Not all text is UTF-8.
+// Texts may contain invalid UTF-8.
 Json text_json(const std::string& text) {
   try {
     static_cast<void>(Json(text).dump());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The machine in memory as text, a line for each thing there is, and back: for machines that are
-// kept in files. Two machines are equal when their lines are.
+// Converts the machine in memory to text and back, one line per item: for machines stored in files.
+// Two machines are equal if their lines are.
 #pragma once
 
 #include <set>

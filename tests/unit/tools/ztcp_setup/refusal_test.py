@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""ztcp_setup for an ordinary user: whatever would change the machine is refused before anything
-is looked at, with the line that root would type.
+"""ztcp_setup for an ordinary user: commands that would change the machine are refused before reading
+anything, with the command for root.
 
 usage: setup_refusal_test.py ZTCP_SETUP
 """
@@ -41,26 +41,26 @@ def main():
         expect("nothing was changed" in result.stderr, f"{option}: {result.stderr}")
         told = json.loads(run(*option, "--json").stdout)
         expect(told["exit_code"] == 3 and told["problems"], f"{option}: {told}")
-    # The line that root would type is one that a shell takes, and sudo drops ZTCP_CONFIG.
+    # The suggested command is quoted for a shell, and includes the config: sudo drops ZTCP_CONFIG.
     line = f"sudo {sys.argv[1]} --undo --config '/nonexistent/my ztcp.conf'"
     for result in (run("--undo", "--config", "/nonexistent/my ztcp.conf"),
                    run("--undo", ZTCP_CONFIG="/nonexistent/my ztcp.conf")):
         expect(line in result.stderr, f"no {line} in: {result.stderr}")
-    # A command line that can't be understood, in JSON as well.
+    # A wrong command line, in JSON as well.
     for arguments in (["--no-such-option"], ["--check", "--undo"], ["--pages", "3M"],
                       ["--undo", "--add", "--dry-run"]):
         result = run("--json", *arguments)
         expect(result.returncode == 64, f"{arguments}: exit status {result.returncode}, wanted 64")
         told = json.loads(result.stdout)
         expect(told["exit_code"] == 64 and told["problems"], f"{arguments}: {told}")
-    # What a script made of a variable that is not set, and what no config can hold.
+    # A script's unset variable gives an empty name, which no config can hold.
     for option in ("--keep", "--take", "--user", "--group", "--config"):
         told = json.loads(run("--json", "--dry-run", option, "").stdout)
         expect(option in told["problems"][0]["what"], f"{option} '': {told}")
     for size in ("0", "32M", "65G"):
         told = json.loads(run("--json", "--dry-run", "--per-gpu", size).stdout)
         expect("outside 64M..65536M" in told["problems"][0]["what"], f"--per-gpu {size}: {told}")
-    # Options that mean nothing beside another: the error names both.
+    # Options without effect beside another: the error names both.
     for arguments in (["--check", "--keep", "eth1", "--per-gpu", "1G"], ["--check", "--take", "eth1"],
                       ["--undo", "--nics", "4"], ["--undo", "--no-iommu"], ["--boot", "--iommu"],
                       ["--boot", "--user", "root"], ["--local", "2", "--group", "root"],
@@ -78,7 +78,7 @@ def main():
         told = json.loads(run("--json", "--dry-run", *arguments).stdout if "--local" not in arguments else
                           run("--json", *arguments).stdout)
         expect("--queues" in told["problems"][0]["what"], f"{arguments}: {told}")
-    # Bytes that are no text.
+    # Bytes that are not text.
     result = subprocess.run([sys.argv[1], "--json", "--check", "--config", b"/nonexistent/\xff"],
                             capture_output=True, timeout=60)
     expect(json.loads(result.stdout)["exit_code"] == 3, result)
@@ -87,13 +87,13 @@ def main():
         result = subprocess.run([sys.argv[1], "--local", "2", "--dir", folder], capture_output=True, text=True, timeout=60,
                                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
     expect(result.returncode == 3 and "File too large" in result.stderr, result)
-    # Help says what an option does, not which others it can't stand beside.
+    # Help describes an option's effect, not the options it excludes.
     told = run("--help").stdout
     expect("Excludes" not in told and "Needs" not in told and "--keep IFNAME|PCI|DEVICE" in told, told)
-    # What undo would do may be asked for.
+    # --undo accepts --dry-run.
     told = run("--undo", "--dry-run")
     expect(told.returncode in (0, 3) and "Excludes" not in told.stderr and "excludes" not in told.stderr, told)
-    # A disk that is full where the answer should go.
+    # The output goes to a full disk.
     with open("/dev/full", "w") as full:
         result = subprocess.run([sys.argv[1], "--help"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     expect(result.returncode == 1 and "standard output" in result.stderr, result)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What set-up decides about the machines of tests/data/trees, asked as the command line asks.
+// Set-up's decisions about the machines of tests/data/trees, requested as by the command line.
 #pragma once
 
 #include <string>
@@ -13,21 +13,21 @@ namespace ztcp::setup::test {
 
 std::string tree_text(const std::string& name);
 
-// Where it is by default, as a file of root's.
+// Written to the default path, owned by root.
 void write_config(FakeHost& host, const config::Fabric& fabric);
 
-// With the config that is there. One that can't be read fails the test.
+// With the present config. An unreadable one fails the test.
 Plan plan_of(FakeHost& host, PlanRequest request = {});
 DryRun dry_run_of(FakeHost& host, PlanRequest request = {});
 
-// Fails the test unless the plan has exactly one, with what mends it.
+// Fails the test unless the plan has exactly one fault, with a mend.
 config::Check only_fault(const Plan& plan);
 
 PlanRequest without_iommu();
 PlanRequest nics_without_gpus();  // All of them, 1 GiB each, without an IOMMU.
-PlanRequest for_a_group();        // The same behind an IOMMU, for members of ztcp.
-PlanRequest with_ustack();        // Over our own TCP, or not at all.
-PlanRequest over_rdma();          // For members of ztcp, too.
-PlanRequest taken_by_name();      // Of a machine each of whose NICs has a default route.
+PlanRequest for_a_group();        // The same with an IOMMU, for members of group ztcp.
+PlanRequest with_ustack();        // ztcp's own TCP, or a refusal.
+PlanRequest over_rdma();          // Also for members of group ztcp.
+PlanRequest taken_by_name();      // For a machine with a default route on each NIC.
 
 }  // namespace ztcp::setup::test

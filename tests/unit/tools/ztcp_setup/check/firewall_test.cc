@@ -22,7 +22,7 @@ config::Nic some_nic(const char* address = "10.0.0.5/24") {
   return nic;
 }
 
-// A base chain for what comes in, with these rules ("[expressions]" each) in it.
+// A base chain for input with these rules ("[expressions]" each).
 std::string ruleset(const std::string& policy, std::initializer_list<std::string> rules,
                     const std::string& family = "inet") {
   const std::string where = "\"family\": \"" + family + "\", \"table\": \"filter\", ";
@@ -64,7 +64,7 @@ TEST(Firewall, AChainThatRefusesByDefaultIsNamedWithTheRuleThatMendsIt) {
             "sudo nft insert rule inet filter input tcp dport 7472-7535 accept");
 }
 
-TEST(Firewall, ARuleThatLetsThePortsInIsEnough) {
+TEST(Firewall, ARuleThatAcceptsThePortsIsEnough) {
   for (const std::string& rule :
        {dport(R"({"range": [7472, 7535]})"), dport(R"({"range": [1024, 65535]})"),
         dport(R"({"set": [22, {"range": [7000, 8000]}]})"), kByInterface, kByNetwork})
@@ -74,7 +74,7 @@ TEST(Firewall, ARuleThatLetsThePortsInIsEnough) {
     EXPECT_EQ(severity(ruleset("drop", {rule})), Severity::kWarning) << rule;
 }
 
-TEST(Firewall, RefusingInTheLastRuleIsRefusingToo) {
+TEST(Firewall, ADropInTheLastRuleCountsAsRefusing) {
   EXPECT_EQ(severity(ruleset("accept", {kEstablished, kRejectAll})), Severity::kWarning);
   EXPECT_EQ(severity(ruleset("accept", {kByInterface, kRejectAll})), Severity::kGood);
   config::Nic labelled = some_nic();
@@ -84,24 +84,24 @@ TEST(Firewall, RefusingInTheLastRuleIsRefusingToo) {
   EXPECT_EQ(severity(ruleset("accept", {kEstablished})), Severity::kGood);
 }
 
-TEST(Firewall, WhatLeadsToOtherChainsIsNotJudged) {
+TEST(Firewall, ChainsWithJumpsAreNotJudged) {
   EXPECT_EQ(severity(ruleset("drop", {kJump})), Severity::kGood);
 }
 
-TEST(Firewall, AChainOfTheOtherFamilySaysNothing) {
+TEST(Firewall, ChainsOfTheOtherAddressFamilyAreIgnored) {
   EXPECT_EQ(severity(ruleset("drop", {}, "ip6")), Severity::kGood);
   EXPECT_EQ(severity(ruleset("drop", {}, "ip")), Severity::kWarning);
   EXPECT_EQ(severity(ruleset("drop", {}, "ip6"), some_nic("2001:db8::5/64")), Severity::kWarning);
 }
 
-TEST(Firewall, WhatCannotBeReadIsNotJudged) {
+TEST(Firewall, UnreadableRulesAreNotJudged) {
   for (const char* text : {"", "Operation not permitted", "[]", "{}", R"({"nftables": [{"chain")"})
     EXPECT_THAT(judge_ruleset(text, some_nic()).problem.what, HasSubstr("not readable")) << text;
   for (const char* text : {R"({"nftables": []})", R"({"nftables": [{}, 7, {"chain": {}}]})"})
     EXPECT_EQ(severity(text), Severity::kGood) << text;
 }
 
-TEST(Firewall, RdmaDevicesAreAgreedUponOverTheInterfaceOfTheirAddress) {
+TEST(Firewall, RdmaDevicesUseTheInterfaceOfTheirAddress) {
   test::FakeHost host(
       "pci path=pci0000:00/0000:00:05.0 id=1af4:1000 class=020000 numa=0 driver=virtio-pci\n"
       "net path=pci0000:00/0000:00:05.0 name=eth1 mac=0a:00:00:00:00:05 mtu=1500 speed=-1\n"

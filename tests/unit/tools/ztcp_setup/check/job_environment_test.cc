@@ -19,7 +19,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// A host with one taken NIC, one that the kernel still has, and the plugin where it belongs.
+// A host with one taken NIC, one kernel NIC, and the plugin at its place.
 struct JobScene {
   ztcp::test::Tree tree{
       "pci path=pci0000:00/0000:00:04.0 id=1d0f:ec20 class=020000 numa=0 driver=ena\n"
@@ -62,7 +62,7 @@ struct JobScene {
   }
 };
 
-TEST(JobEnvironment, AllIsWell) {
+TEST(JobEnvironment, AGoodEnvironmentHasNoFindings) {
   JobScene scene;
   scene.variables = {{"NCCL_SOCKET_IFNAME", "ens"}, {"NCCL_NET", "ztcp"}};
   EXPECT_THAT(scene.bad(), IsEmpty());
@@ -70,14 +70,14 @@ TEST(JobEnvironment, AllIsWell) {
   EXPECT_THAT(check_job_environment(scene.fabric, scene.job()), SizeIs(3));
 }
 
-TEST(JobEnvironment, TheLoadersFoldersInOrder) {
+TEST(JobEnvironment, LoaderFoldersAreListedInOrder) {
   JobScene scene;
   scene.variables = {{"LD_LIBRARY_PATH", "/a::/b"}};
   EXPECT_THAT(loader_folders(scene.job()), ElementsAre("/a", "/b", "/usr/local/lib", "/lib64",
                                                        "/usr/lib64", "/lib", "/usr/lib"));
 }
 
-TEST(JobEnvironment, AnotherPluginComesFirst) {
+TEST(JobEnvironment, AnotherPluginEarlierInThePathIsAFault) {
   JobScene scene;
   scene.tree.add_file("opt/libnccl-net.so", "ELF other");
   scene.variables = {{"LD_LIBRARY_PATH", "/opt"}};
@@ -90,7 +90,7 @@ TEST(JobEnvironment, AnotherPluginComesFirst) {
               HasSubstr("mv /opt/libnccl-net.so /opt/off-libnccl-net.so && ldconfig"));
 }
 
-TEST(JobEnvironment, ItIsSaidWhoseThePluginIs) {
+TEST(JobEnvironment, ThePluginsOriginIsNamed) {
   JobScene scene;
   scene.variables = {{"LD_LIBRARY_PATH", "/opt/amazon:/opt/hpcx/lib"}};
   scene.tree.add_file("opt/hpcx/lib/libnccl-net.so", "ELF stripped");
@@ -101,7 +101,7 @@ TEST(JobEnvironment, ItIsSaidWhoseThePluginIs) {
   EXPECT_THAT(check.problem.mend, HasSubstr("LD_LIBRARY_PATH=/usr/local/lib:"));
 }
 
-TEST(JobEnvironment, NcclsOwnFilesCountBehindTheEnvironment) {
+TEST(JobEnvironment, TheEnvironmentOverridesNcclsFiles) {
   JobScene scene;
   scene.tree.add_file("etc/nccl.conf", "# site\nNCCL_SOCKET_IFNAME=ens5\n");
   Check check = scene.only();
@@ -114,7 +114,7 @@ TEST(JobEnvironment, NcclsOwnFilesCountBehindTheEnvironment) {
   EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
-// What --check says of NCCL_NET where nothing is wrong.
+// The result of --check for NCCL_NET without any fault.
 config::Problem demand_of(const JobScene& scene) {
   EXPECT_THAT(scene.bad(), IsEmpty());
   for (const Check& check : check_job_environment(scene.fabric, scene.job()))
@@ -122,26 +122,26 @@ config::Problem demand_of(const JobScene& scene) {
   return {};
 }
 
-TEST(JobEnvironment, WhetherNcclMayGoOnWithoutZtcpIsSaid) {
+TEST(JobEnvironment, ReportsWhetherNcclMayGoOnWithoutZtcp) {
   JobScene scene;
   scene.variables = {{"HOME", "/root"}};
   EXPECT_EQ(demand_of(scene).where, "NCCL_NET");
   EXPECT_THAT(demand_of(scene).what,
               HasSubstr("nor in /root/.nccl.conf or /etc/nccl.conf: where ztcp "
-                        "can't start, NCCL goes on with its own network"));
+                        "can't start, NCCL silently goes on with its own network"));
   scene.tree.add_file("etc/nccl.conf", "# site\nNCCL_NET=ZTCP\n");
   EXPECT_EQ(demand_of(scene).where, "NCCL_NET in /etc/nccl.conf");
-  EXPECT_THAT(demand_of(scene).what, HasSubstr("a job that it can't serve ends"));
+  EXPECT_THAT(demand_of(scene).what, HasSubstr("where ztcp can't start, the job ends"));
   scene.tree.add_file("root/.nccl.conf", "NCCL_NET=Socket\n");
   EXPECT_EQ(scene.only().problem.where, "NCCL_NET in /root/.nccl.conf");
-  // With it the one of the home is not read.
+  // Then the file in the home folder is not read.
   scene.variables["NCCL_CONF_FILE"] = "/site/nccl.conf";
   EXPECT_THAT(scene.only().problem.what, HasSubstr("names /site/nccl.conf, which can't be read"));
   scene.tree.add_file("site/nccl.conf", "NCCL_NET=ztcp\n");
   EXPECT_EQ(demand_of(scene).where, "NCCL_NET in /site/nccl.conf");
 }
 
-TEST(JobEnvironment, OnlyAnotherPlugin) {
+TEST(JobEnvironment, AnotherPluginWithoutOursIsAFault) {
   JobScene scene;
   scene.tree.add_file("usr/local/lib/libnccl-net.so", "ELF other");
   EXPECT_THAT(scene.only().problem.what, HasSubstr("is not in the loader's path"));
@@ -182,7 +182,7 @@ struct Case {
 };
 class Variable : public testing::TestWithParam<Case> {};
 
-TEST_P(Variable, IsJudged) {
+TEST_P(Variable, WrongVariablesAreReported) {
   JobScene scene;
   scene.tree.add_folder("sys/class/infiniband");
   scene.variables = {{GetParam().variable, GetParam().value}};
@@ -202,14 +202,14 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"socket_interface_in_list", "NCCL_SOCKET_IFNAME", "ens4,ens5", Severity::kFault,
              "\"ens5\" matches nothing"},
         Case{"socket_interface_of_ours", "NCCL_SOCKET_IFNAME", "eth", Severity::kFault,
-             "names eth6, which the config gives to ztcp as ztcp1"},
+             "names eth6, which ztcp uses as ztcp1"},
         Case{"hca_gone", "NCCL_IB_HCA", "mlx5_0:1", Severity::kFault, "\"mlx5_0\" matches nothing"},
         Case{"plugin_off", "NCCL_NET_PLUGIN", "none", Severity::kWarning,
              "NCCL does not load ztcp"},
-        Case{"other_network", "NCCL_NET", "Socket", Severity::kWarning, "\"Socket\" is wanted"}),
+        Case{"other_network", "NCCL_NET", "Socket", Severity::kWarning, "is \"Socket\", not ztcp"}),
     [](const auto& row) { return row.param.name; });
 
-TEST(JobEnvironment, TheRightNamesAreSaid) {
+TEST(JobEnvironment, TheMendKeepsTheValidNames) {
   JobScene scene;
   scene.variables = {{"NCCL_SOCKET_IFNAME", "ens5"}};
   EXPECT_EQ(scene.only().problem.mend, "unset NCCL_SOCKET_IFNAME");
@@ -226,7 +226,7 @@ TEST(JobEnvironment, TheRightNamesAreSaid) {
   EXPECT_EQ(scene.only().problem.mend, "sudo sed -i '/^NCCL_IB_HCA=/d' /etc/nccl.conf");
 }
 
-TEST(JobEnvironment, TheInterfaceOfTheDefaultRoute) {
+TEST(JobEnvironment, FindsTheInterfaceOfTheDefaultRoute) {
   config::Network network;
   const auto add = [&](const char* name, bool ipv6, std::uint32_t table, std::uint32_t metric) {
     config::Interface& interface = network.interfaces.emplace_back();
@@ -253,7 +253,7 @@ TEST(JobEnvironment, EveryWayToAskForZtcpIsRight) {
     JobScene scene;
     for (const char* file : {"usr/local/lib/libnccl-net-ztcp.so", "opt/ztcp/lib/libnccl-net.so"})
       scene.tree.add_file(file, "ELF this libnccl-net.so is ztcp's\n");
-    // Nor does it matter then what lies before it.
+    // Then a library before it does not matter.
     scene.tree.add_file("opt/hpcx/lib/libnccl-net.so", "ELF stripped");
     scene.variables = {{"NCCL_NET_PLUGIN", plugin}, {"LD_LIBRARY_PATH", "/opt/hpcx/lib"}};
     EXPECT_THAT(scene.bad(), IsEmpty()) << plugin;
@@ -273,11 +273,11 @@ TEST(JobEnvironment, AnotherPluginThatIsNamedIsAFault) {
   }
   for (const char* plugin : {"/opt/gone/libnccl-net.so", "ztcp"}) {
     scene.variables = {{"NCCL_NET_PLUGIN", plugin}};
-    EXPECT_THAT(scene.only().problem.what, HasSubstr("NCCL loads no plugin at all")) << plugin;
+    EXPECT_THAT(scene.only().problem.what, HasSubstr("NCCL loads no plugin")) << plugin;
   }
 }
 
-TEST(JobEnvironment, ACpuThatThisProcessMayNotUse) {
+TEST(JobEnvironment, ACpuOutsideTheMaskIsAWarning) {
   JobScene scene;
   scene.fabric.poller.cpus = {1, 3, 99};
   const Check check = scene.only();
@@ -285,13 +285,13 @@ TEST(JobEnvironment, ACpuThatThisProcessMayNotUse) {
   EXPECT_THAT(check.problem.what, HasSubstr("names CPU 3, 99, which this process may not use"));
 }
 
-TEST(JobEnvironment, WhatIsLeftOutNeedsNoMatch) {
+TEST(JobEnvironment, ExcludedNamesNeedNoMatch) {
   JobScene scene;
   scene.variables = {{"NCCL_SOCKET_IFNAME", "^docker0,eth6"}};
   EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
-TEST(JobEnvironment, FewCpusForPollers) {
+TEST(JobEnvironment, TooFewCpusForPollersAreAWarning) {
   JobScene scene;
   scene.tree.add_file("proc/self/status", "Cpus_allowed_list:\t0-3\n");
   const Check check = scene.only();
@@ -299,17 +299,17 @@ TEST(JobEnvironment, FewCpusForPollers) {
   EXPECT_THAT(check.problem.what, HasSubstr("4 CPUs (0-3) for 2 NICs"));
 }
 
-TEST(JobEnvironment, FewCpusForWorkers) {
+TEST(JobEnvironment, TooFewCpusForWorkersAreAWarning) {
   JobScene scene;
   EXPECT_THAT(scene.bad(), IsEmpty());
   scene.fabric.poller.workers = 2;
   const Check check = scene.only();
   EXPECT_EQ(check.name, "cpus");
-  EXPECT_THAT(check.problem.what, HasSubstr("pollers, their workers and NCCL's threads want 10"));
+  EXPECT_THAT(check.problem.what, HasSubstr("pollers, their workers and NCCL's threads need 10"));
   EXPECT_THAT(check.problem.mend, HasSubstr("remove workers = 2 from [poller]"));
 }
 
-TEST(JobEnvironment, RdmaThatIsSwitchedOffIsNamed) {
+TEST(JobEnvironment, DisabledRdmaIsAWarning) {
   JobScene scene;
   scene.variables["NCCL_IB_DISABLE"] = "1";
   EXPECT_THAT(scene.bad(), IsEmpty()) << "no NIC is meant";
@@ -319,15 +319,15 @@ TEST(JobEnvironment, RdmaThatIsSwitchedOffIsNamed) {
   EXPECT_EQ(check.problem.mend, "unset NCCL_IB_DISABLE");
 }
 
-TEST(JobEnvironment, EachQueueWantsACpu) {
+TEST(JobEnvironment, EachQueueNeedsACpu) {
   JobScene scene;
   scene.fabric.nics[1].queues = 4;
-  EXPECT_THAT(scene.only().problem.what, HasSubstr("want 9 and will share"));
+  EXPECT_THAT(scene.only().problem.what, HasSubstr("need 9 and will share"));
   scene.fabric.nics[1].queues = config::kAutoQueues;
   EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
-TEST(JobEnvironment, ALimitOfCpuTimeCounts) {
+TEST(JobEnvironment, TheCgroupsCpuLimitCounts) {
   JobScene scene;
   scene.tree.add_file("proc/self/cgroup", "0::/job\n");
   scene.tree.add_file("sys/fs/cgroup/job/cpu.max", "300000 100000\n");
@@ -338,7 +338,7 @@ TEST(JobEnvironment, ALimitOfCpuTimeCounts) {
   EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
-TEST(JobEnvironment, SharingIsNoWarningWhereItIsMeant) {
+TEST(JobEnvironment, SharedPollersAreNoWarning) {
   JobScene scene;
   scene.tree.add_file("proc/self/status", "Cpus_allowed_list:\t0\n");
   scene.fabric.poller.mode = config::PollerMode::kShared;

@@ -50,7 +50,7 @@ TEST(Lossless, PrioritiesAreReadFromDcb) {
   EXPECT_FALSE(lossless_priorities("requests 3:on"));
 }
 
-TEST(Lossless, OnAtThisEndIsGoodAndTheSwitchUnknown) {
+TEST(Lossless, PfcOnThisHostIsGood) {
   FakeHost host(kTree);
   host.programs.insert("dcb");
   host.answers[kAsk] = kOn;
@@ -58,7 +58,7 @@ TEST(Lossless, OnAtThisEndIsGoodAndTheSwitchUnknown) {
   EXPECT_EQ(said.severity, Severity::kGood);
   EXPECT_EQ(
       said.problem.what,
-      "eth1: PFC is on for priority 3, ECN is unknown; what the switches do no host can tell");
+      "eth1: PFC is on for priority 3, ECN is unknown; a host can't see the switches' settings");
 }
 
 TEST(Lossless, OffIsAWarningWithTheCommand) {
@@ -71,7 +71,7 @@ TEST(Lossless, OffIsAWarningWithTheCommand) {
   EXPECT_THAT(said.problem.mend, HasSubstr("sudo dcb pfc set dev eth1 prio-pfc 3:on"));
 }
 
-TEST(Lossless, EcnAloneWillDo) {
+TEST(Lossless, EcnAloneIsEnough) {
   FakeHost host(kTree +
                 "file path=sys/class/net/eth1/ecn/roce_np/enable/0 text=0\\n\n"
                 "file path=sys/class/net/eth1/ecn/roce_np/enable/3 text=1\\n\n"
@@ -82,7 +82,7 @@ TEST(Lossless, EcnAloneWillDo) {
                                            "on for priority 3"));
 }
 
-TEST(Lossless, WhatNobodyTellsIsSaidToBeUnknown) {
+TEST(Lossless, UnreportedSettingsAreUnknown) {
   FakeHost host(kTree);
   host.programs.insert("dcb");
   const config::Check said = only(check_lossless(over("mlx5_0"), host));
@@ -94,7 +94,7 @@ TEST(Lossless, WhatNobodyTellsIsSaidToBeUnknown) {
               HasSubstr("PFC is unknown (dcb: Error: Operation not supported), "));
 }
 
-TEST(Lossless, SoftwareAndInfiniBandAreNotAsked) {
+TEST(Lossless, SoftwareAndInfiniBandAreSkipped) {
   FakeHost soft("file path=sys/class/infiniband/rxe0/parent text=eth1\\n\n");
   EXPECT_THAT(check_lossless(over("rxe0"), soft), IsEmpty());
   FakeHost infiniband(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What others may do: a host where all is well, then one thing wrong at a time.
+// Permissions for other users: a good host, then one fault at a time.
 #include "tools/ztcp_setup/check/rights.h"
 
 #include <unistd.h>
@@ -56,7 +56,7 @@ struct RightsScene {
   }
 };
 
-TEST(Rights, ForRdmaDevicesMemoryMayBeLocked) {
+TEST(Rights, RdmaDevicesNeedLockedMemory) {
   RightsScene scene;
   scene.fabric.host.host_class = config::HostClass::kUnprivileged;
   scene.fabric.nics[0].driver = config::NicDriver::kVerbs;
@@ -71,52 +71,52 @@ TEST(Rights, ForRdmaDevicesMemoryMayBeLocked) {
   EXPECT_THAT(scene.bad(), IsEmpty()) << "nobody was named";
 }
 
-TEST(Rights, AllIsWell) {
+TEST(Rights, AGoodHostHasNoFaults) {
   RightsScene scene;
   EXPECT_THAT(scene.bad(), IsEmpty());
   scene.fabric.host.group.clear();
   EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
-TEST(Rights, AConfigOfSomebodyElse) {
+TEST(Rights, AConfigOfAnotherUserIsAFault) {
   RightsScene scene;
   scene.owner("/opt/ztcp").user = scene.host.users.at("alice");
   EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("config /opt/ztcp belongs to alice, wanted "
                                                  "root")));
 }
 
-TEST(Rights, AConfigThatAnybodyMayWrite) {
+TEST(Rights, AWorldWritableConfigIsAFault) {
   RightsScene scene;
   scene.owner("/opt/ztcp/ztcp.conf").mode = 0666;
-  EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("config /opt/ztcp/ztcp.conf may be written by "
-                                                 "anybody (mode 0666)")));
+  EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("config /opt/ztcp/ztcp.conf is writable by "
+                                                 "everybody (mode 0666)")));
 }
 
-TEST(Rights, AFolderThroughWhichTheConfigCanBeReplaced) {
+TEST(Rights, AWritableFolderAboveTheConfigIsAFault) {
   RightsScene scene;
   scene.owner("/opt").mode = 0777;
-  EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("config /opt may be written by anybody")));
-  scene.owner("/opt").mode = 01777;  // As in /tmp: only owners remove what is theirs.
+  EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("config /opt is writable by everybody")));
+  scene.owner("/opt").mode = 01777;  // As in /tmp: only owners remove their files.
   EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
-TEST(Rights, ASecretThatAnybodyMayRead) {
+TEST(Rights, AWorldReadableSecretIsAFault) {
   RightsScene scene;
   scene.fabric.messages.cluster_key = std::string(64, 'a');
   EXPECT_THAT(scene.bad(),
-              ElementsAre(HasSubstr("holds a cluster_key and may be read by anybody")));
+              ElementsAre(HasSubstr("holds a cluster_key and is readable by everybody")));
   scene.owner("/opt/ztcp/ztcp.conf").mode = 0640;
   EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
-TEST(Rights, AGroupThatMayNotOpenTheNic) {
+TEST(Rights, AGroupWithoutAccessToTheNicIsAFault) {
   RightsScene scene;
   scene.owner("/dev/vfio/7").group = 0;
   EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("access ztcp0 /dev/vfio/7 is 0660 root:root, "
                                                  "wanted access for group ztcp")));
 }
 
-TEST(Rights, AnAccountThatIsGone) {
+TEST(Rights, AMissingAccountIsAFault) {
   RightsScene scene;
   scene.fabric.host.host_class = config::HostClass::kNoIommu;
   scene.host.state.nodes.erase("/dev/vfio/7");
@@ -125,7 +125,7 @@ TEST(Rights, AnAccountThatIsGone) {
   EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("no user carol"), HasSubstr("no group gone")));
 }
 
-TEST(Rights, SessionsWithTooLittleLockedMemory) {
+TEST(Rights, TooLittleLockedMemoryForSessionsIsAFault) {
   RightsScene scene;
   scene.host.add_file(kLimits, "@ztcp - memlock 5242880\n");
   EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("memlock sessions of group ztcp max locked memory "
@@ -134,7 +134,7 @@ TEST(Rights, SessionsWithTooLittleLockedMemory) {
   EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("is not set in /etc/security/limits.*")));
 }
 
-TEST(Rights, AServiceThatKeepsItsLimitFromItsJobs) {
+TEST(Rights, AServiceWithADefaultMemoryLimitIsAWarning) {
   RightsScene scene;
   scene.host.add_file("/usr/lib/systemd/system/docker.service", "[Service]\n");
   scene.host.add_file("/usr/lib/systemd/system/slurmd.service",
@@ -145,7 +145,7 @@ TEST(Rights, AServiceThatKeepsItsLimitFromItsJobs) {
   EXPECT_THAT(scene.bad(), IsEmpty());
 }
 
-TEST(Rights, AConfigOfKernelSocketsOrRdmaDevicesIsLookedAtAsAnyOther) {
+TEST(Rights, ConfigsOfKernelSocketsAndRdmaDevicesAreCheckedToo) {
   for (const auto driver : {config::NicDriver::kSocket, config::NicDriver::kVerbs}) {
     RightsScene scene;
     scene.fabric.host = {};
@@ -153,19 +153,19 @@ TEST(Rights, AConfigOfKernelSocketsOrRdmaDevicesIsLookedAtAsAnyOther) {
     scene.fabric.nics[0].pci.clear();
     EXPECT_THAT(scene.bad(), IsEmpty());
     scene.fabric.messages.cluster_key = std::string(64, 'a');
-    EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("may be read by anybody (mode 0644)")));
+    EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("is readable by everybody (mode 0644)")));
     scene.owner("/opt/ztcp/ztcp.conf").mode = 0666;
-    EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("may be written by anybody (mode 0666)"),
-                                         HasSubstr("may be read by anybody")));
+    EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("is writable by everybody (mode 0666)"),
+                                         HasSubstr("is readable by everybody")));
   }
 }
 
-TEST(Rights, AConfigWithoutNicsIsOfKernelSockets) {
+TEST(Rights, AConfigWithoutNicsIsForKernelSockets) {
   RightsScene scene;
   scene.fabric.host = {};
   scene.fabric.nics.clear();
   scene.fabric.messages.cluster_key = std::string(64, 'a');
-  EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("may be read by anybody (mode 0644)")));
+  EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("is readable by everybody (mode 0644)")));
 }
 
 TEST(Rights, OverKernelSocketsTheConfigMayBeTheUsersOwn) {
@@ -179,7 +179,7 @@ TEST(Rights, OverKernelSocketsTheConfigMayBeTheUsersOwn) {
   EXPECT_THAT(scene.bad(), ElementsAre(HasSubstr("belongs to alice")));
 }
 
-TEST(Rights, OfKernelSocketsAnAccountThatIsGoneIsAWarning) {
+TEST(Rights, WithKernelSocketsAMissingAccountIsAWarning) {
   RightsScene scene;
   scene.fabric.host = {};
   scene.fabric.nics[0].driver = config::NicDriver::kSocket;
@@ -189,7 +189,7 @@ TEST(Rights, OfKernelSocketsAnAccountThatIsGoneIsAWarning) {
     EXPECT_NE(check.severity, Severity::kFault) << check.problem.what;
 }
 
-TEST(Rights, SoftwareNicsAreTheirUsersOwnAffair) {
+TEST(Rights, FabricsOfSoftwareNicsAreNotChecked) {
   RightsScene scene;
   scene.owner("/opt/ztcp/ztcp.conf").mode = 0666;
   scene.fabric.nics[0].driver = config::NicDriver::kMemif;
@@ -203,7 +203,7 @@ struct LimitCase {
 };
 class SessionLimit : public testing::TestWithParam<LimitCase> {};
 
-TEST_P(SessionLimit, FollowsTheLineThatHolds) {
+TEST_P(SessionLimit, FollowsTheLineInEffect) {
   FakeHost host;
   host.add_file("/etc/security/limits.conf", GetParam().text);
   EXPECT_EQ(session_memlock_kib(host, "alice", {"ztcp"}), GetParam().kib);

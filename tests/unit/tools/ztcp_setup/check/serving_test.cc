@@ -23,13 +23,13 @@ config::Check warning(const char* check, const char* nic) {
   return {check, Severity::kWarning, {nic, "is missing", "mend it"}};
 }
 
-TEST(Serving, TheOnlyDeviceIsMissing) {
+TEST(Serving, AMissingOnlyDeviceIsAFault) {
   std::vector<config::Check> checks{warning("rdma_device", "ztcp0")};
   judge_serving(rdma_fabric({"ztcp0"}), checks);
   EXPECT_EQ(checks[0].severity, Severity::kFault);
 }
 
-TEST(Serving, AllDevicesRefuseEachForItsOwnReason) {
+TEST(Serving, RefusalOfAllDevicesIsAFault) {
   std::vector<config::Check> checks{warning("rdma_device", "ztcp0"),
                                     warning("rdma_access", "ztcp1"), warning("nccl", "ztcp1")};
   judge_serving(rdma_fabric({"ztcp0", "ztcp1"}), checks);
@@ -38,13 +38,13 @@ TEST(Serving, AllDevicesRefuseEachForItsOwnReason) {
   EXPECT_EQ(checks[2].severity, Severity::kWarning) << "with it the device serves";
 }
 
-TEST(Serving, AnotherDeviceServes) {
+TEST(Serving, AWorkingDeviceKeepsWarnings) {
   std::vector<config::Check> checks{warning("rdma_device", "ztcp0"), warning("rdma_gid", "ztcp1")};
   judge_serving(rdma_fabric({"ztcp0", "ztcp1"}), checks);
   EXPECT_EQ(checks[0].severity, Severity::kWarning);
 }
 
-TEST(Serving, AnInterfaceOfTheKernelServesBesideIt) {
+TEST(Serving, AKernelInterfaceKeepsWarnings) {
   config::Fabric fabric = rdma_fabric({"ztcp0", "ztcp1"});
   fabric.nics[1].driver = config::NicDriver::kSocket;
   std::vector<config::Check> checks{warning("rdma_device", "ztcp0")};

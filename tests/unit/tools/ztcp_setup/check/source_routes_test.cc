@@ -21,34 +21,35 @@ config::Nic nic_on(const char* interface, const char* address) {
   return nic;
 }
 
-// As "ip -json route get 192.0.2.1 from 10.2.0.5" answers.
+// The answer to "ip -json route get 192.0.2.1 from 10.2.0.5".
 constexpr const char* kByEth0 =
     R"([{"dst":"192.0.2.1","from":"10.2.0.5","gateway":"10.0.0.1","dev":"eth0","uid":0,"flags":[]}])";
 
-TEST(SourceRoutes, ANicWithoutATableOfItsOwnSendsByAnother) {
+TEST(SourceRoutes, ANicWithoutItsOwnTableUsesAnotherInterface) {
   const config::Check check = judge_route(kByEth0, nic_on("eth2", "10.2.0.5/24"));
   EXPECT_EQ(check.name, "route");
   EXPECT_EQ(check.severity, config::Severity::kGood) << "its peers may all be in its network";
   EXPECT_EQ(check.problem.where, "ztcp1");
-  EXPECT_THAT(check.problem.what, HasSubstr("peers outside 10.2.0.5/24 would be reached by eth0"));
+  EXPECT_THAT(check.problem.what,
+              HasSubstr("peers outside 10.2.0.5/24 would be reached through eth0"));
   EXPECT_THAT(check.problem.what, HasSubstr("sudo ip rule add from 10.2.0.5 table 100"));
   EXPECT_THAT(judge_route(kByEth0, nic_on("eth2", "fd00::5/64")).problem.what,
               HasSubstr("sudo ip -6 rule add from fd00::5"));
 }
 
-TEST(SourceRoutes, OneThatIsOnTheWayIsRight) {
+TEST(SourceRoutes, ARouteThroughTheNicIsGood) {
   EXPECT_THAT(judge_route(kByEth0, nic_on("eth0:1", "10.0.0.5/24")).problem.what,
-              HasSubstr("reached by eth0, too"));
+              HasSubstr("reached through eth0, too"));
 }
 
-TEST(SourceRoutes, WithoutAWayOutThereIsItsNetwork) {
+TEST(SourceRoutes, WithoutAnotherRouteOnlyItsNetworkIsReached) {
   for (const char* answer : {"", "[]", "RTNETLINK answers: Network is unreachable", "[{}]", "[1]"})
     EXPECT_THAT(judge_route(answer, nic_on("eth2", "10.2.0.5/24")).problem.what,
-                HasSubstr("its own network 10.2.0.5/24 alone"));
+                HasSubstr("its own network 10.2.0.5/24 only"));
 }
 
-// One that lies outside of every network of the host is asked for.
-TEST(SourceRoutes, TheKernelIsAskedForAWayToNobody) {
+// The address is outside every network of the host.
+TEST(SourceRoutes, AsksForARouteToAnAddressOutsideAllNetworks) {
   test::FakeHost host;
   host.programs.insert("ip");
   host.state.links["eth2"].name = "eth2";
@@ -60,7 +61,7 @@ TEST(SourceRoutes, TheKernelIsAskedForAWayToNobody) {
                  nic_on("eth2", "fe80::5/64")};
   const auto checks = check_source_routes(fabric, host);
   ASSERT_EQ(checks.size(), 1U);
-  EXPECT_THAT(checks[0].problem.what, HasSubstr("by eth0, not by eth2"));
+  EXPECT_THAT(checks[0].problem.what, HasSubstr("through eth0, not through eth2"));
   host.programs.erase("ip");
   EXPECT_TRUE(check_source_routes(fabric, host).empty());
 }

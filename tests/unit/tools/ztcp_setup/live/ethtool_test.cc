@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What ethtool set of a driver, recorded and set again after the interface was made anew.
+// Driver settings of ethtool, recorded and restored after the interface was created anew.
 #include "tools/ztcp_setup/live/ethtool.h"
 
 #include <cstring>
@@ -23,7 +23,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// What a person would ask, by older calls than those that record and restore.
+// Reads the settings through older calls than those that record and restore.
 class LiveNetworkSettings : public LiveNetwork {
  protected:
   static bool ask(void* request) {
@@ -56,7 +56,7 @@ class LiveNetworkSettings : public LiveNetwork {
     ip("link add nic0 address 02:00:00:00:00:01 numtxqueues 4 numrxqueues 4 type veth peer name "
        "wire0 numtxqueues 4 numrxqueues 4");
   }
-  // Of the kernel's own interfaces the one that knows coalescing: up to 64 frames.
+  // The only kernel interface with coalescing: up to 64 frames.
   void make_tap() {
     ip("link delete nic0");
     ip("tuntap add dev nic0 mode tap");
@@ -74,7 +74,7 @@ class LiveNetworkSettings : public LiveNetwork {
   }
 };
 
-TEST_F(LiveNetworkSettings, TheMostQueuesOfAnInterfaceAreTold) {
+TEST_F(LiveNetworkSettings, TheLargestNumberOfQueuesIsRead) {
   make_wide_nic();
   ethtool_channels fewer = channels();
   fewer.cmd = ETHTOOL_SCHANNELS;
@@ -113,13 +113,13 @@ TEST_F(LiveNetworkSettings, FeaturesAndChannelsComeBack) {
   EXPECT_EQ(record_whole().settings, before.settings);
 }
 
-TEST_F(LiveNetworkSettings, WhatTheDriverRefusesIsNotedAndNoFault) {
+TEST_F(LiveNetworkSettings, RefusedSettingsAreNotesNotFaults) {
   make_wide_nic();
   InterfaceState before = record_whole();
   for (SettingGroup& group : before.settings)
     for (auto& [name, value] : group.values)
       if (group.name == "channels" && (name == "rx" || name == "tx"))
-        value = name == "rx" ? 64 : 3;  // More than there are.
+        value = name == "rx" ? 64 : 3;  // Beyond the limit.
   before.settings.push_back({"features", {{"no-such-feature", 1}}});
   Reverted restored;
   restore_interfaces(host_, "0000:01:00.0", {before}, restored);
@@ -127,11 +127,11 @@ TEST_F(LiveNetworkSettings, WhatTheDriverRefusesIsNotedAndNoFault) {
   EXPECT_THAT(words(restored.notes),
               HasSubstr("nic0: channels rx was 64 and is 4 now: Invalid argument"));
   EXPECT_THAT(words(restored.notes), HasSubstr("sudo ethtool -L nic0 rx 64"));
-  EXPECT_THAT(words(restored.notes), HasSubstr("no-such-feature was on and is not to be had now"));
+  EXPECT_THAT(words(restored.notes), HasSubstr("no-such-feature was on and is unavailable now"));
   EXPECT_EQ(channels().tx_count, 3U);
 }
 
-TEST_F(LiveNetworkSettings, CoalescingComesBackAndWhatTheDriverMadeOfItIsRead) {
+TEST_F(LiveNetworkSettings, CoalescingComesBackAsTheDriverAppliesIt) {
   if (::access("/dev/net/tun", R_OK | W_OK) != 0) GTEST_SKIP() << "no /dev/net/tun";
   make_tap();
   ethtool_coalesce more = coalescing();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The accounts that every Linux has.
+// Accounts that exist on every Linux.
 #include <gtest/gtest.h>
 
 #include "tools/ztcp_setup/live/live_host.h"
@@ -17,7 +17,7 @@ TEST(LiveAccounts, NamesAndNumbersOfRoot) {
   EXPECT_EQ(host.group_name(0), "root");
 }
 
-TEST(LiveAccounts, WhomNobodyKnowsIsToldAsSuch) {
+TEST(LiveAccounts, UnknownAccountsAreAbsent) {
   LiveHost host(LiveHost::Purpose::kLook);
   EXPECT_EQ(host.user_id("nobody-has-this-name"), std::nullopt);
   EXPECT_EQ(host.group_id("nobody-has-this-name"), std::nullopt);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The real machine's files, in a folder of the test's own: what a stranger could have prepared is
-// not believed.
+// The real machine's files, in the test's own folder: files that another user could have prepared
+// are not trusted.
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -42,7 +42,7 @@ class LiveFiles : public testing::Test {
   LiveHost host_;
 };
 
-TEST_F(LiveFiles, AFileIsPlacedWithItsModeWhateverTheUmask) {
+TEST_F(LiveFiles, AFileIsPlacedWithItsModeIndependentOfTheUmask) {
   const auto umask = ::umask(0077);
   ASSERT_TRUE(place_file(host_, "/etc/a.conf", "text\n", mine(0644)));
   ::umask(umask);
@@ -65,13 +65,13 @@ TEST_F(LiveFiles, ALinkAtTheEndIsNeverFollowed) {
   EXPECT_EQ(text.error().code, Errc::kRefused);
   EXPECT_FALSE(host_.create("/etc/a.conf", "mine", mine(0644)));
   EXPECT_FALSE(host_.set_ownership("/etc/a.conf", mine(0666)));
-  // Placing replaces the link, not what it leads to.
+  // Placing replaces the link, not its target.
   ASSERT_TRUE(place_file(host_, "/etc/a.conf", "mine", mine(0644)));
   EXPECT_EQ(test::Tree::read(tree_.path("etc/shadow")), "secret");
   EXPECT_EQ(host_.facts("/etc/a.conf").kind, FileKind::kFile);
 }
 
-TEST_F(LiveFiles, NoPathIsNotTheRootFolder) {
+TEST_F(LiveFiles, AnEmptyPathIsNotTheRootFolder) {
   const Ownership before = host_.facts("/").ownership;
   EXPECT_FALSE(host_.set_ownership("", mine(0600)));
   EXPECT_EQ(host_.facts("/").ownership, before);
@@ -87,7 +87,7 @@ TEST_F(LiveFiles, AFolderThatOthersMayWriteIsNotWalked) {
   EXPECT_TRUE(host_.create("/tmp/x/a", "text", mine(0644)));
 }
 
-TEST_F(LiveFiles, AFolderOfSomebodyElseIsNotWalked) {
+TEST_F(LiveFiles, AFolderOfAnotherUserIsNotWalked) {
   if (::geteuid() != 0) GTEST_SKIP() << "giving a folder away needs root";
   tree_.add_folder("home/x");
   ::chmod(tree_.path("home").c_str(), 0755);
@@ -106,14 +106,14 @@ TEST_F(LiveFiles, LinksThatOnlyRootCanChangeAreWalked) {
   ASSERT_TRUE(host_.create("/lib/x/a", "text", mine(0644)));
   EXPECT_EQ(test::Tree::read(tree_.path("usr/lib/x/a")), "text");
   EXPECT_EQ(*host_.read_file("/etc/x/a"), "text");
-  // Round and round.
+  // A cycle.
   fs::create_symlink("/loop", tree_.path("loop"));
   const auto text = host_.read_file("/loop/a");
   ASSERT_FALSE(text.has_value());
   EXPECT_EQ(text.error().code, Errc::kRefused);
 }
 
-TEST_F(LiveFiles, APipeDoesNotHoldItUp) {
+TEST_F(LiveFiles, APipeDoesNotBlock) {
   ASSERT_EQ(::mkfifo(tree_.path("etc/pipe").c_str(), 0644), 0);
   const auto text = host_.read_file("/etc/pipe");
   ASSERT_FALSE(text.has_value());
@@ -129,7 +129,7 @@ TEST_F(LiveFiles, FoldersAreMadeAndOnlyEmptyOnesRemoved) {
   EXPECT_EQ(kept.error().sys_errno, ENOTEMPTY);
 }
 
-TEST_F(LiveFiles, ValuesAreWrittenAndFailuresTold) {
+TEST_F(LiveFiles, ValuesAreWrittenAndFailuresReported) {
   tree_.add_file("etc/value", "");
   EXPECT_TRUE(host_.write_value("/etc/value", "7", std::chrono::seconds{10}));
   EXPECT_EQ(host_.read_value("/etc/value"), "7");
@@ -139,14 +139,14 @@ TEST_F(LiveFiles, ValuesAreWrittenAndFailuresTold) {
 }
 
 TEST_F(LiveFiles, AWriteThatHangsIsTimedOut) {
-  // Nobody reads this pipe: opening it for writing waits for ever.
+  // The pipe has no reader: opening it for writing blocks for ever.
   ASSERT_EQ(::mkfifo(tree_.path("etc/pipe").c_str(), 0644), 0);
   const Status status = host_.write_value("/etc/pipe", "7", std::chrono::seconds{1});
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().code, Errc::kTimedOut);
 }
 
-// `ulimit -f`, which sudo passes on, sends a signal that would end set-up half way.
+// `ulimit -f`, which sudo passes on, sends a signal that would kill set-up within a change.
 TEST_F(LiveFiles, ALimitOfFileSizesIsAFailedWrite) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -161,8 +161,8 @@ TEST_F(LiveFiles, ALimitOfFileSizesIsAFailedWrite) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-// A vfio group is opened by one process at a time, and a job may be about to.
-TEST_F(LiveFiles, WhoOnlyLooksOpensNoDevice) {
+// Only one process at a time can open a vfio group, and a job may be about to.
+TEST_F(LiveFiles, ReadOnlyCommandsOpenNoDevice) {
   tree_.add_file("dev/vfio/7", "");
   const Descriptor events(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   ASSERT_GE(::inotify_add_watch(events.get(), tree_.path("dev/vfio/7").c_str(), IN_OPEN), 0);

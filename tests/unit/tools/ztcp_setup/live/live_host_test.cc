@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Programs that this machine runs.
+// Programs run on this machine.
 #include "tools/ztcp_setup/live/live_host.h"
 
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ class LivePrograms : public testing::Test {
   LiveHost host_;
 };
 
-TEST_F(LivePrograms, ProgramsEndOrAreEnded) {
+TEST_F(LivePrograms, ProgramsBeyondTheirTimeLimitAreKilled) {
   const auto good =
       host_.run({"sh", "-c", "echo out; echo err >&2; exit 3"}, std::chrono::seconds{30});
   ASSERT_TRUE(good.has_value());
@@ -40,7 +40,7 @@ TEST_F(LivePrograms, ProgramsEndOrAreEnded) {
   EXPECT_FALSE(host_.has_program("no-such-program"));
 }
 
-TEST_F(LivePrograms, OfMuchThatAProgramSaysTheEndIsKept) {
+TEST_F(LivePrograms, TheEndOfLongOutputIsKept) {
   const auto result = host_.run({"sh", "-c", "seq 3000000; echo end"}, std::chrono::seconds{30});
   ASSERT_TRUE(result.has_value());
   EXPECT_THAT(result->output, testing::EndsWith("\n3000000\nend\n"));

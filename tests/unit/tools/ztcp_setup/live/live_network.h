@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Interfaces of the live kernel, in a network namespace of the test's own.
+// Interfaces of the live kernel, in the test's own network namespace.
 #pragma once
 
 #include <cerrno>
@@ -18,7 +18,7 @@
 
 namespace ztcp::setup {
 
-// The live machine, but a PCI function's interfaces are chosen by the test.
+// The live machine, but the test chooses a PCI function's interfaces.
 class HostWithNic final : public LiveHost {
  public:
   HostWithNic() : LiveHost(Purpose::kChange) {}
@@ -30,7 +30,7 @@ class HostWithNic final : public LiveHost {
   }
   Result<std::string> read_value(const std::string& path) override {
     if (path.starts_with("/sys/class/net/nic0/ifindex"))
-      return "5\n";  // /sys has another namespace.
+      return "5\n";  // /sys belongs to another namespace.
     if (manager && path == "/run/systemd/netif/state") return "OPER_STATE=routable\n";
     if (manager && pauses >= notices_after && path == "/run/systemd/netif/links/5")
       return "ADMIN_STATE=configuring\n";
@@ -47,7 +47,7 @@ class HostWithNic final : public LiveHost {
 
   std::function<void(int)> manager;  // Runs in the n-th pause; absent: no interface is managed.
   int pauses = 0;
-  int notices_after = 2;  // Pauses until the manager has seen the interface.
+  int notices_after = 2;  // Pauses until the manager notices the interface.
 };
 
 class LiveNetwork : public testing::Test {
@@ -61,7 +61,7 @@ class LiveNetwork : public testing::Test {
 
   void ip(const std::string& words) { static_cast<void>(shown(words)); }
 
-  // What ip prints.
+  // Output of ip.
   std::string shown(const std::string& words) {
     std::vector<std::string> argv{"ip"};
     for (std::size_t begin = 0; begin < words.size();) {
@@ -77,7 +77,7 @@ class LiveNetwork : public testing::Test {
 
   void make_nic() {
     ip("link add nic0 address 02:00:00:00:00:01 type veth peer name wire0");
-    // Without an address of its own, whose route would come when the kernel finds the time.
+    // Without an address of its own: its route would appear at an unpredictable time.
     ip("link set wire0 addrgenmode none up");
   }
 
@@ -87,7 +87,7 @@ class LiveNetwork : public testing::Test {
     return **link;
   }
 
-  // What a driver change does, and back.
+  // Simulates a driver change and back.
   Reverted lose_and_put_back(const InterfaceState& before, bool keep_name = true) {
     ip("link delete nic0");
     make_nic();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Real interfaces, recorded and put back, in a network namespace that goes with its test. A veth
-// pair stands for a NIC: it is deleted, with all that the kernel knew of it, and made anew.
+// Records and restores real interfaces, in a network namespace that ends with the test. A veth pair
+// replaces a NIC: it is deleted, with its state in the kernel, and created anew.
 #include "tests/unit/tools/ztcp_setup/live/live_network.h"
 
 #include <algorithm>
@@ -56,7 +56,7 @@ TEST_F(LiveNetwork, AddressesRoutesAndSizesComeBack) {
   std::sort(routes.begin(), routes.end());
   std::sort(wanted.begin(), wanted.end());
   EXPECT_EQ(routes, wanted);
-  // The route's own size, which no command above tells.
+  // The route's own MTU, which the commands above do not include.
   EXPECT_THAT(shown("route show 10.99.0.0/16"), HasSubstr("mtu lock 1400"));
 }
 
@@ -67,7 +67,7 @@ TEST_F(LiveNetwork, NexthopObjectsComeBackWithTheRoutesThatReferToThem) {
   ip("nexthop add id 9 via 10.77.1.1 dev nic0 proto static");
   ip("nexthop add id 12 via 192.0.2.1 dev nic0 onlink");
   ip("-6 nexthop add id 11 via fd00:1::1 dev nic0");
-  ip("nexthop add id 8 group 9/12,3");  // Its number stands before its members'.
+  ip("nexthop add id 8 group 9/12,3");  // Its number is smaller than its members'.
   ip("route add 10.99.0.0/16 nhid 9 metric 77");
   ip("route add 10.98.0.0/16 nhid 8");
   ip("-6 route add fd00:9::/64 nhid 11");
@@ -87,8 +87,8 @@ TEST_F(LiveNetwork, NexthopObjectsComeBackWithTheRoutesThatReferToThem) {
   EXPECT_EQ(commands(record("nic0").routes), commands(before.routes));
 }
 
-// Two NICs go one after the other and come back the other way round, as undo has it.
-TEST_F(LiveNetwork, ANexthopGroupOverTwoNicsIsWholeAgain) {
+// Undo removes two NICs one after the other and restores them in reverse order.
+TEST_F(LiveNetwork, ANexthopGroupOverTwoNicsIsRestored) {
   for (const char* words :
        {"link add nic1 type veth peer name wire1", "link set wire1 up", "link set nic0 up",
         "link set nic1 up", "address add 10.77.1.5/24 dev nic0",
@@ -106,7 +106,7 @@ TEST_F(LiveNetwork, ANexthopGroupOverTwoNicsIsWholeAgain) {
   EXPECT_THAT(shown("nexthop"), IsEmpty());
 
   ip("link set nic1 up");
-  // nic1 stands for another function's interface: it is put back item by item.
+  // nic1 represents another function's interface: it is restored item by item.
   for (const NetworkItem& item : second.routes) EXPECT_TRUE(host_.add_item("nic1", item));
   const Reverted whole = lose_and_put_back(first);
   EXPECT_THAT(whole.faults, IsEmpty()) << words(whole.faults);
@@ -129,7 +129,7 @@ TEST_F(LiveNetwork, RoutesByNexthopObjectsAreSeenWhereTheKernelHidesTheirInterfa
   EXPECT_THAT(shown("route"), HasSubstr("10.99.0.0/16 nhid 7"));
 }
 
-TEST_F(LiveNetwork, InterfacesOnTopComeBackWithTheirOwn) {
+TEST_F(LiveNetwork, InterfacesOnTopComeBackWithTheirAddresses) {
   ip("link set nic0 up");
   ip("link add link nic0 name top0 address 02:00:00:00:00:33 type macvlan mode private");
   ip("link set dev top0 mtu 1300 up");
@@ -150,7 +150,7 @@ TEST_F(LiveNetwork, InterfacesOnTopComeBackWithTheirOwn) {
   EXPECT_EQ(commands(top.routes), commands(before.children.front().routes));
 }
 
-TEST_F(LiveNetwork, AnotherNicsInterfaceOfTheSameNameIsLeftAlone) {
+TEST_F(LiveNetwork, AnotherNicsInterfaceOfTheSameNameIsNotChanged) {
   ip("link set nic0 up");
   ip("link add link nic0 name top0 type macvlan mode private");
   ip("link set top0 up");
@@ -167,7 +167,7 @@ TEST_F(LiveNetwork, AnotherNicsInterfaceOfTheSameNameIsLeftAlone) {
   EXPECT_EQ(record("top0"), stranger);
 }
 
-TEST_F(LiveNetwork, ABridgePortIsOneAgain) {
+TEST_F(LiveNetwork, ABridgePortRejoinsItsBridge) {
   ip("link add br0 type bridge");
   ip("link set dev nic0 master br0 up");
   const InterfaceState before = record("nic0");
@@ -188,7 +188,7 @@ TEST_F(LiveNetwork, SysctlsComeBack) {
   EXPECT_EQ(host_.read_value("/proc/sys/net/ipv4/conf/nic0/arp_ignore"), "2\n");
 }
 
-TEST_F(LiveNetwork, AnotherNameIsTakenBack) {
+TEST_F(LiveNetwork, ARenamedInterfaceGetsItsNameBack) {
   ip("link set nic0 up");
   ip("address add 10.77.1.5/24 dev nic0");
   const InterfaceState before = record("nic0");
@@ -197,7 +197,7 @@ TEST_F(LiveNetwork, AnotherNameIsTakenBack) {
   EXPECT_EQ(commands(record("nic0").addresses), commands(before.addresses));
 }
 
-TEST_F(LiveNetwork, ALeaseComesBackWithWhatIsLeftOfIt) {
+TEST_F(LiveNetwork, ALeaseComesBackWithItsRemainingTime) {
   ip("link set nic0 up");
   ip("address add 10.77.1.5/24 valid_lft 5000 preferred_lft 4000 dev nic0");
   const InterfaceState before = record("nic0");
@@ -211,7 +211,7 @@ TEST_F(LiveNetwork, ALeaseComesBackWithWhatIsLeftOfIt) {
               static_cast<double>(before.addresses.front().expires_unix_s), 60.0);
 }
 
-TEST_F(LiveNetwork, AManagersLeaseIsWaitedFor) {
+TEST_F(LiveNetwork, WaitsForTheManagersLease) {
   const std::string leased = "address add 10.77.1.5/24 valid_lft 5000 preferred_lft 4000 dev nic0";
   ip("link set nic0 up");
   ip(leased + " metric 1024");
@@ -225,7 +225,7 @@ TEST_F(LiveNetwork, AManagersLeaseIsWaitedFor) {
   EXPECT_EQ(commands(record("nic0").routes), commands(before.routes));
 }
 
-TEST_F(LiveNetwork, AManagerThatGetsNoLeaseIsNotWaitedForForEver) {
+TEST_F(LiveNetwork, TheWaitForAManagersLeaseIsBounded) {
   ip("link set nic0 up");
   ip("address add 10.77.1.5/24 valid_lft 5000 preferred_lft 4000 dev nic0");
   const InterfaceState before = record("nic0");
@@ -236,7 +236,7 @@ TEST_F(LiveNetwork, AManagerThatGetsNoLeaseIsNotWaitedForForEver) {
   EXPECT_LE(host_.pauses, 200);
 }
 
-TEST_F(LiveNetwork, WhatIsThereAlreadyIsNoFault) {
+TEST_F(LiveNetwork, ExistingItemsAreNoFault) {
   ip("link set nic0 up");
   ip("address add 10.77.1.5/24 dev nic0");
   ip("route add 10.99.0.0/16 via 10.77.1.1");
@@ -249,7 +249,7 @@ TEST_F(LiveNetwork, WhatIsThereAlreadyIsNoFault) {
   for (const NetworkItem& item : before.routes) EXPECT_TRUE(host_.add_item("nic0", item));
 }
 
-TEST_F(LiveNetwork, WhatCanNotComeBackIsNamedWithItsCommand) {
+TEST_F(LiveNetwork, UnrestorableItemsAreReportedWithTheirCommand) {
   ip("link set nic0 up");
   ip("address add 10.77.1.5/24 dev nic0");
   ip("route add 10.99.0.0/16 via 10.77.1.1 dev nic0");

@@ -56,7 +56,7 @@ TEST(Local, WritesAFabricThatLoadsAndFitsThisMachine) {
   EXPECT_TRUE(config::check_host(*loaded.fabric, machine, {}).empty());
 }
 
-TEST(Local, OfAMeshEachTwoQueuesHaveASocketWithOneServer) {
+TEST(Local, EachPairOfMeshQueuesHasASocketWithOneServer) {
   const ztcp::test::Tree tree;
   LocalRequest request;
   request.ranks = 4;
@@ -90,7 +90,7 @@ TEST(Local, OfAMeshEachTwoQueuesHaveASocketWithOneServer) {
   EXPECT_TRUE(config::check_host(*loaded.fabric, machine, {}).empty());
 }
 
-TEST(Local, AQueueForEachCpuOfARankBeyondTwo) {
+TEST(Local, QueuesFollowTheCpusOfARankBeyondTwo) {
   const auto queues = [](unsigned ranks, unsigned cpus) {
     LocalRequest request;
     request.ranks = ranks;
@@ -119,7 +119,7 @@ TEST(Local, MayBeRepeatedWithAnotherSize) {
   EXPECT_EQ(load(tree.path("ztcp.conf")).fabric->nics.size(), 8U);
 }
 
-TEST(Local, LeavesTheConfigOfARealHostAlone) {
+TEST(Local, DoesNotOverwriteTheConfigOfARealHost) {
   ztcp::test::Tree tree;
   const std::string text =
       "schema = 1\n[hugepages]\npage_kib = 2048\n[[nic]]\nname = \"ztcp0\"\ndriver = \"pci\"\n"
@@ -165,14 +165,14 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"comma_in_folder", {.folder = "/tmp/a,b"}, "--dir", "has one of , ="},
         Refusal{"equals_in_folder", {.folder = "/tmp/a=b"}, "--dir", "has one of , ="},
         Refusal{"list_in_folder", {.folder = "/tmp/a[b]"}, "--dir", "has one of , ="},
-        Refusal{"no_folder", {.folder = ""}, "--dir", "\"\" is no folder"},
+        Refusal{"no_folder", {.folder = ""}, "--dir", "\"\" is not a folder"},
         Refusal{"long_folder",
                 {.folder = "/" + std::string(100, 'x')},
                 "--dir",
                 "have 120 characters, the kernel takes 107"}),
     [](const auto& row) { return row.param.name; });
 
-TEST(Local, AFolderThatCantBeMadeIsNamed) {
+TEST(Local, AFolderThatCannotBeCreatedIsReported) {
   ztcp::test::Tree tree;
   tree.add_file("file", "");
   LocalRequest request;
@@ -183,7 +183,7 @@ TEST(Local, AFolderThatCantBeMadeIsNamed) {
   EXPECT_THAT(written.error().what, HasSubstr("Not a directory"));
 }
 
-// Who may change the folder may have root write elsewhere.
+// A user that can change the folder can redirect root's writes.
 TEST(Local, AFolderThatOthersMayChangeIsRefused) {
   ztcp::test::Tree tree;
   tree.add_folder("open");
@@ -192,7 +192,7 @@ TEST(Local, AFolderThatOthersMayChangeIsRefused) {
   request.folder = tree.path("open");
   auto written = write_local(*plan_local(request));
   ASSERT_FALSE(written);
-  EXPECT_THAT(written.error().what, HasSubstr("may be written to by every user"));
+  EXPECT_THAT(written.error().what, HasSubstr("is writable by every user"));
   EXPECT_TRUE(std::filesystem::is_empty(tree.path("open")));
   if (::geteuid() != 0) GTEST_SKIP() << "giving a folder away needs root";
   ASSERT_EQ(::chmod(tree.path("open").c_str(), 0755), 0);
@@ -220,7 +220,8 @@ TEST(Local, ALinkOfAnotherUserIsNotFollowed) {
     request.folder = tree.path(folder);
     const auto written = write_local(*plan_local(request));
     ASSERT_FALSE(written) << folder;
-    EXPECT_THAT(written.error().what, HasSubstr("is a symbolic link of user 65534")) << folder;
+    EXPECT_THAT(written.error().what, HasSubstr("is a symbolic link that belongs to user 65534"))
+        << folder;
     EXPECT_FALSE(written.error().mend.empty());
     EXPECT_TRUE(std::filesystem::is_empty(tree.path("victim"))) << folder;
   }
@@ -230,7 +231,7 @@ TEST(Local, ALinkOfAnotherUserIsNotFollowed) {
   EXPECT_TRUE(std::filesystem::exists(tree.path("victim/ztcp.conf")));
 }
 
-TEST(Local, NextCommandsAreWordsOfAShell) {
+TEST(Local, NextCommandsAreQuotedForTheShell) {
   LocalRequest request;
   request.folder = "/tmp/it's $HOME";
   auto fabric = *plan_local({});
@@ -239,7 +240,7 @@ TEST(Local, NextCommandsAreWordsOfAShell) {
     EXPECT_THAT(command, HasSubstr("--config '/tmp/it'\\''s $HOME/ztcp.conf'"));
 }
 
-TEST(Local, SaysWhatComesNext) {
+TEST(Local, PrintsTheNextCommands) {
   LocalRequest request;
   request.folder = "/tmp/x";
   const auto fabric = plan_local(request);

@@ -35,7 +35,7 @@ BootPlan plan(FakeHost host, const std::vector<std::string>& others = {}) {
   return plan_boot(host, {{0, 25, 0}, {1, 25, 0}}, k1Gib, others);
 }
 
-TEST(BootLine, PagesByNodeWhereTheKernelTakesThem) {
+TEST(BootLine, PagesPerNodeNeedAKernelThatSupportsThem) {
   const std::vector<NodePages> nodes{{0, 25, 0}, {1, 24, 0}};
   EXPECT_THAT(page_arguments(nodes, k1Gib, "5.16.0"),
               ElementsAre("hugepagesz=1G", "hugepages=0:25,1:24"));
@@ -46,7 +46,7 @@ TEST(BootLine, PagesByNodeWhereTheKernelTakesThem) {
   EXPECT_THAT(page_arguments({}, k2Mib, "6.1.0"), IsEmpty());
 }
 
-TEST(BootLine, CountsWhatALineAsksFor) {
+TEST(BootLine, CountsThePagesOfACommandLine) {
   EXPECT_EQ(pages_on({"quiet"}, k2Mib), 0U);
   EXPECT_EQ(pages_on({"hugepages=64"}, k2Mib), 64U);
   EXPECT_EQ(pages_on({"hugepages=64"}, k1Gib), 0U);
@@ -71,7 +71,7 @@ TEST(BootLine, DebianGetsADropIn) {
               ElementsAre("sync", "--file-system", "/boot"));
 }
 
-// After a boot the line has our own arguments; we still want them.
+// After a boot the line contains our own arguments; they are still wanted.
 TEST(BootLine, TheDropInIsTheSameAfterItsBoot) {
   const auto first = std::get<resource::File>(
       plan(FakeHost(kDebian + command_line("quiet")), {"iommu=pt"}).resources[0].what);
@@ -82,8 +82,8 @@ TEST(BootLine, TheDropInIsTheSameAfterItsBoot) {
   EXPECT_EQ(std::get<resource::File>(second.resources[0].what).text, first.text);
 }
 
-// The kernel still runs with the arguments that an undo took out of the menu since.
-TEST(BootLine, TheMenuCountsNotTheKernelThatRuns) {
+// The kernel still runs with the arguments that an undo removed from the menu since.
+TEST(BootLine, TheMenuCountsInsteadOfTheRunningKernel) {
   const std::string menu =
       "file path=boot/grub/grub.cfg text=menuentry 'Debian' {\\n linux /vmlinuz ro quiet";
   const std::string ours = " iommu=pt hugepagesz=1G hugepages=0:25,1:25";
@@ -96,7 +96,7 @@ TEST(BootLine, TheMenuCountsNotTheKernelThatRuns) {
       IsEmpty());
 }
 
-TEST(BootLine, WhatTheOperatorWroteIsNotWantedAgain) {
+TEST(BootLine, TheOperatorsArgumentsAreNotAddedAgain) {
   EXPECT_THAT(
       plan(FakeHost(kDebian + command_line("iommu=pt hugepagesz=1G hugepages=60")), {"iommu=pt"})
           .resources,
@@ -137,7 +137,7 @@ constexpr const char* kProxmox =
     "text=s y s t e m d - b o o t\n"
     "file path=proc/stat text=btime 1000\n";
 
-// Whatever GRUB's menu says, of which the machine does not boot.
+// Independent of GRUB's menu, from which the machine does not boot.
 TEST(BootLine, SystemdBootGetsArgumentsInItsOwnFile) {
   FakeHost host(std::string(kDebian) + kProxmox + command_line("quiet"));
   const BootPlan found = plan(host, {"iommu=pt"});
@@ -150,8 +150,8 @@ TEST(BootLine, SystemdBootGetsArgumentsInItsOwnFile) {
               ElementsAre("proxmox-boot-tool", "refresh"));
 }
 
-// Else one would be told to reboot for ever.
-TEST(BootLine, ABootThatDidNotTakeTheArgumentsIsAFault) {
+// Otherwise the operator would be told to reboot for ever.
+TEST(BootLine, ABootWithoutTheWrittenArgumentsIsAFault) {
   for (const std::string& loader : {std::string(kDebian), std::string(kDebian) + kProxmox}) {
     FakeHost host(loader + command_line("quiet") + "file path=proc/stat text=btime 1000\n");
     const auto first = plan(host, {"iommu=pt"});
@@ -170,14 +170,13 @@ TEST(BootLine, ABootThatDidNotTakeTheArgumentsIsAFault) {
     ASSERT_THAT(notes, SizeIs(1)) << path;
     EXPECT_EQ(notes[0].severity, config::Severity::kFault);
     EXPECT_THAT(notes[0].problem.what,
-                HasSubstr("iommu=pt hugepagesz=1G hugepages=0:25,1:25 stands "
-                          "in " +
-                          path + " since before this boot"));
+                HasSubstr("iommu=pt hugepagesz=1G hugepages=0:25,1:25 was in " + path +
+                          " before this boot"));
     EXPECT_EQ(plan(host).notes.at(0).severity, config::Severity::kWarning) << "of pages alone";
   }
 }
 
-TEST(BootLine, OtherPeoplesPagesComeBeforeOurs) {
+TEST(BootLine, PagesOfOtherProgramsComeBeforeOurs) {
   FakeHost host(kRocky + command_line("intel_iommu=on hugepages=512"));
   const auto resources = plan(host).resources;
   ASSERT_THAT(resources, SizeIs(1));
@@ -194,7 +193,7 @@ TEST(BootLine, OtherPeoplesPagesComeBeforeOurs) {
   EXPECT_TRUE(arguments.holds(host));
   EXPECT_TRUE(arguments.revert(host, *before).faults.empty());
   EXPECT_EQ(host.state.boot, bare);
-  // As an earlier release left it: 50 pages of 2 MiB.
+  // As an earlier release wrote it: 50 pages of 2 MiB.
   host.state.boot = {{"/boot/vmlinuz-1", "ro hugepages=50 hugepagesz=1G"}};
   EXPECT_FALSE(arguments.holds(host));
   FakeHost booted(kRocky + command_line("hugepages=50 hugepagesz=1G"));

@@ -34,7 +34,7 @@ BootLoader loader_of(const std::string& tree) {
   return boot_loader(host);
 }
 
-TEST(BootLoader, WhatStartedTheMachineCountsNotWhatIsInstalled) {
+TEST(BootLoader, TheLoaderThatBootedCountsNotInstalledOnes) {
   EXPECT_EQ(loader_of(kWithDebian), BootLoader::kGrub);
   EXPECT_EQ(loader_of(kWithDebian + kWithProxmox + kWithLine), BootLoader::kGrub)
       << "a host without EFI";
@@ -48,7 +48,7 @@ TEST(BootLoader, WhatStartedTheMachineCountsNotWhatIsInstalled) {
   EXPECT_EQ(loader_of(""), BootLoader::kUnknown);
 }
 
-TEST(BootLoader, TheProgramsThatBringASettingToTheLoader) {
+TEST(BootLoader, ListsTheProgramsThatApplyASetting) {
   FakeHost grub(kWithDebian);
   EXPECT_THAT(
       loader_programs(grub, BootLoader::kGrub),
@@ -64,7 +64,7 @@ TEST(BootLoader, TheProgramsThatBringASettingToTheLoader) {
   EXPECT_THAT(loader_programs(arch, BootLoader::kSystemdBoot), IsEmpty());
 }
 
-TEST(BootLoader, TheLineOfTheNextBoot) {
+TEST(BootLoader, ReadsTheCommandLineOfTheNextBoot) {
   const std::string running = "file path=proc/cmdline text=running\n";
   FakeHost entries(running +
                    "file path=boot/loader/entries/a.conf text=title A\\noptions root=/dev/sda1 "
@@ -77,7 +77,7 @@ TEST(BootLoader, TheLineOfTheNextBoot) {
               ElementsAre("root=ZFS=rpool", "boot=zfs"));
 }
 
-TEST(BootLoader, WhetherAFileIsOlderThanTheBoot) {
+TEST(BootLoader, KnowsWhetherAFileIsOlderThanTheBoot) {
   FakeHost host("file path=proc/stat text=cpu 1 2\\nbtime 1000\n" + kWithLine);
   host.modified[kKernelCommandLine] = 999;
   EXPECT_TRUE(is_older_than_boot(host, kKernelCommandLine));

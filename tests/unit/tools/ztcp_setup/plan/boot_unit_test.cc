@@ -13,12 +13,12 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(BootUnit, StartsTheProgramThatWroteIt) {
+TEST(BootUnit, StartsTheProgramThatWroteTheUnit) {
   EXPECT_THAT(unit_text("/opt/ztcp/sbin/ztcp_setup"),
               HasSubstr("\nExecStart=/opt/ztcp/sbin/ztcp_setup --boot\n"));
 }
 
-TEST(BootUnit, APathIsOneWordOfTheCommand) {
+TEST(BootUnit, APathIsQuotedAsOneWord) {
   EXPECT_THAT(unit_text("/opt/my tools/ztcp_setup"),
               HasSubstr("\nExecStart=\"/opt/my tools/ztcp_setup\" --boot\n"));
   EXPECT_THAT(unit_text("/opt/100%/$x/ztcp_setup"),

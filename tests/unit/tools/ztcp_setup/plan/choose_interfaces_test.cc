@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Fabrics of kernel sockets: where they come instead of a refusal, where they were asked for, and
-// over which interfaces they are.
+// Fabrics of kernel sockets: chosen in place of a refusal or on request, and their interfaces.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +38,7 @@ PlanRequest ustack() {
   return request;
 }
 
-// "ens6 10.77.6.5/24"
+// Formats "ens6 10.77.6.5/24".
 std::vector<std::string> interfaces_of(const Plan& plan) {
   std::vector<std::string> interfaces;
   if (plan.fabric)
@@ -60,7 +59,7 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
   return text;
 }
 
-// Two NICs with addresses beside that of the default route, and a GPU.
+// Two NICs with addresses beside the default route's, and a GPU.
 std::string three_nics() {
   return "node id=0 cpus=0-7 memory_mib=65536\n"
          "file path=etc/machine-id text=55555555555555555555555555555555\n"
@@ -77,9 +76,10 @@ std::string three_nics() {
          "route if=eth0 via=10.0.0.1\n";
 }
 
-// --- Instead of a refusal ------------------------------------------------------------------------
+// --- In place of a refusal
+// ------------------------------------------------------------------------
 
-TEST(ChooseInterfaces, TooFewNicsGoOverSocketsAndThatIsSaid) {
+TEST(ChooseInterfaces, TooFewNicsSwitchToSocketsWithAWarning) {
   FakeHost host(tree_text("too-few-nics"));
   const Plan plan = plan_of(host);
   ASSERT_TRUE(plan.fabric && plan.sockets) << to_text(plan, {});
@@ -90,9 +90,9 @@ TEST(ChooseInterfaces, TooFewNicsGoOverSocketsAndThatIsSaid) {
   const config::Check& note = plan.notes.front();
   EXPECT_EQ(note.name, "transport");
   EXPECT_THAT(note.problem.what,
-              HasSubstr("4 GPUs need 4 NICs of their own, 1 of 3 can be had; "
+              HasSubstr("4 GPUs need 4 NICs of their own, 1 of 3 are usable; "
                         "ens5 carries the default route; ens7 belongs to bond0"));
-  EXPECT_THAT(note.problem.what, HasSubstr("all 4 GPUs go over the kernel's TCP"));
+  EXPECT_THAT(note.problem.what, HasSubstr("all 4 GPUs communicate over the kernel's TCP"));
   EXPECT_EQ(note.problem.mend,
             "the faster way: attach 3 more elastic NICs to this instance, then "
             "sudo ztcp_setup --transport ustack");
@@ -103,18 +103,18 @@ TEST(ChooseInterfaces, TooFewNicsGoOverSocketsAndThatIsSaid) {
   EXPECT_THAT(text, Not(HasSubstr("Hugepages")));
 }
 
-TEST(ChooseInterfaces, ADriverThatNeverGivesItsNicAwayGoesOverSockets) {
+TEST(ChooseInterfaces, ADriverThatKeepsItsNicsSwitchesToSockets) {
   FakeHost host(three_nics());
   const Plan plan = plan_of(host);
   ASSERT_TRUE(plan.sockets);
   EXPECT_THAT(interfaces_of(plan), ElementsAre("eth1 10.1.0.5/24", "eth2 10.2.0.5/24"));
-  EXPECT_THAT(plan.sockets->why, HasSubstr("eth1 stays with mlx5_core, which never gives"));
+  EXPECT_THAT(plan.sockets->why, HasSubstr("eth1 has the driver mlx5_core, which keeps"));
   EXPECT_EQ(plan.fabric->nics[0].speed_mbps, 0U) << "its driver tells, now and later";
   EXPECT_THAT(to_text(plan, {}), HasSubstr("100000"));
   for (const config::Check& note : plan.notes) EXPECT_EQ(note.name, "transport");
 }
 
-TEST(ChooseInterfaces, WhoWantsOurTcpOrNicsByNumberIsRefusedAsBefore) {
+TEST(ChooseInterfaces, ARequestForUstackOrACountOfNicsIsRefused) {
   FakeHost host(tree_text("too-few-nics"));
   EXPECT_THAT(only_fault(plan_of(host, ustack())).problem.what, HasSubstr("4 GPUs need 4 NICs"));
   PlanRequest two = test::nics_without_gpus();
@@ -129,7 +129,7 @@ TEST(ChooseInterfaces, WhoWantsOurTcpOrNicsByNumberIsRefusedAsBefore) {
         << "an option that would mean nothing";
 }
 
-// What was set up once does not change its transport because a NIC is gone.
+// A missing NIC does not change the transport of a host that is set up.
 TEST(ChooseInterfaces, AConfigKeepsItsTransport) {
   const std::string text = tree_text("cloud-flat");
   FakeHost before(text);
@@ -154,7 +154,7 @@ TEST(ChooseInterfaces, AConfigKeepsItsTransport) {
   EXPECT_EQ(changed.fabric->hugepages.per_process_mib, 5120U);
 }
 
-// --- What is wanted of the machine ---------------------------------------------------------------
+// --- Resources -----------------------------------------------------------------------------------
 
 TEST(ChooseInterfaces, OnlyTheConfigIsWritten) {
   FakeHost host(tree_text("cloud-flat"));
@@ -171,19 +171,19 @@ TEST(ChooseInterfaces, OnlyTheConfigIsWritten) {
   EXPECT_EQ(*loaded.fabric, *run.plan.fabric);
 }
 
-// Their interfaces are gone with their driver.
-TEST(ChooseInterfaces, NicsThatZtcpHasAreGivenBackFirst) {
+// Their interfaces are gone with the kernel driver.
+TEST(ChooseInterfaces, NicsTakenByZtcpMustBeGivenBackFirst) {
   FakeHost host(tree_text("cloud-flat"));
   ASSERT_TRUE(set_up(host, plan_of(host, test::without_iommu()).resources).complete());
   const Plan plan = plan_of(host, sockets());
   ASSERT_TRUE(plan.has_faults());
-  EXPECT_THAT(plan.notes.front().problem.what, HasSubstr("is ztcp's"));
+  EXPECT_THAT(plan.notes.front().problem.what, HasSubstr("is taken by ztcp"));
   EXPECT_THAT(plan.notes.front().problem.mend, HasSubstr("sudo ztcp_setup --undo"));
 }
 
-// --- Which interfaces ----------------------------------------------------------------------------
+// --- Choice of interfaces ------------------------------------------------------------------------
 
-TEST(ChooseInterfaces, TheDefaultRouteIsSharedWhereItIsAllThereIsOrByName) {
+TEST(ChooseInterfaces, TheDefaultRoutesInterfaceIsUsedAloneOrByName) {
   FakeHost host(three_nics());
   EXPECT_THAT(unfit_of_interface(plan_of(host), "eth0"),
               HasSubstr("carries the default route; --take eth0 uses it as well"));
@@ -197,18 +197,18 @@ TEST(ChooseInterfaces, TheDefaultRouteIsSharedWhereItIsAllThereIsOrByName) {
   EXPECT_EQ(unfit_of_interface(plan, "eth2"), "was named by --keep");
 }
 
-TEST(ChooseInterfaces, ASlowOneIsLeftOut) {
+TEST(ChooseInterfaces, ASlowInterfaceIsLeftOut) {
   FakeHost host(replaced(three_nics(), "mac=0a:00:00:00:00:06 mtu=9000 speed=100000",
                          "mac=0a:00:00:00:00:06 mtu=9000 speed=1000"));
   EXPECT_THAT(interfaces_of(plan_of(host)), ElementsAre("eth2 10.2.0.5/24"));
   EXPECT_THAT(unfit_of_interface(plan_of(host), "eth1"),
-              HasSubstr("has 1000 Mb/s, another 100000"));
+              HasSubstr("has 1000 Mb/s, another has 100000"));
   PlanRequest named = sockets();
   named.selection.take = {"eth1"};
   EXPECT_EQ(interfaces_of(plan_of(host, named)).size(), 2U);
 }
 
-TEST(ChooseInterfaces, WithoutAddressCarrierOrLinkAnInterfaceIsOfNoUse) {
+TEST(ChooseInterfaces, InterfacesWithoutAddressCarrierOrLinkAreLeftOut) {
   FakeHost host(three_nics());
   host.state.links["eth1"].addresses.clear();
   host.without_carrier = {"eth2"};
@@ -222,7 +222,7 @@ TEST(ChooseInterfaces, WithoutAddressCarrierOrLinkAnInterfaceIsOfNoUse) {
   EXPECT_THAT(only_fault(none).problem.what, HasSubstr("; eth0 is down (eth0)"));
 }
 
-TEST(ChooseInterfaces, IPv6IsTakenWhereThereIsNothingElse) {
+TEST(ChooseInterfaces, IPv6IsUsedWithoutAnIPv4Address) {
   FakeHost host(three_nics());
   host.state.links["eth1"].addresses = {item("address add fe80::5/64 dev eth1"),
                                         item("address add fd00:1::5/64 dev eth1")};
@@ -232,7 +232,7 @@ TEST(ChooseInterfaces, IPv6IsTakenWhereThereIsNothingElse) {
               ElementsAre("eth1 fd00:1::5/64", "eth2 169.254.3.4/16"));
 }
 
-TEST(ChooseInterfaces, AnAddressOnAVlanAndTwoNicsOfOneBond) {
+TEST(ChooseInterfaces, FindsAddressesOnVlansAndBonds) {
   FakeHost vlan(tree_text("vlan"));
   EXPECT_THAT(interfaces_of(plan_of(vlan, sockets())), testing::Contains("eth1.100 10.5.1.2/24"));
   FakeHost host(three_nics());
@@ -254,9 +254,9 @@ TEST(ChooseInterfaces, AnAddressOnAVlanAndTwoNicsOfOneBond) {
   EXPECT_THAT(interfaces_of(plan_of(host, named)), ElementsAre("eth0 10.0.0.5/24"));
 }
 
-// --- The config as the memory of a host ----------------------------------------------------------
+// --- Values from the config ----------------------------------------------------------------------
 
-TEST(ChooseInterfaces, WhatTheOperatorWroteOfAnInterfaceStays) {
+TEST(ChooseInterfaces, TheOperatorsSettingsOfAnInterfaceStay) {
   FakeHost host(three_nics());
   PlanRequest named = sockets();
   named.selection.take = {"eth0"};
@@ -271,7 +271,7 @@ TEST(ChooseInterfaces, WhatTheOperatorWroteOfAnInterfaceStays) {
   EXPECT_EQ(*plan.fabric, edited) << "eth0, too, which was taken by name once";
 }
 
-TEST(ChooseInterfaces, AddingPutsNewInterfacesBehindTheOthers) {
+TEST(ChooseInterfaces, AddedInterfacesFollowTheOthers) {
   FakeHost host(three_nics());
   PlanRequest first = sockets();
   first.selection.keep = {"eth1"};
@@ -283,7 +283,7 @@ TEST(ChooseInterfaces, AddingPutsNewInterfacesBehindTheOthers) {
   EXPECT_EQ(plan.fabric->nics[1].name, "ztcp1");
 }
 
-TEST(ChooseInterfaces, ConfigsWrittenByHandAreLeftAlone) {
+TEST(ChooseInterfaces, HandWrittenConfigsAreNotChanged) {
   FakeHost host(three_nics());
   config::Fabric fabric = *plan_of(host).fabric;
   fabric.nics[1].interface = "eth7";
@@ -299,7 +299,7 @@ TEST(ChooseInterfaces, ConfigsWrittenByHandAreLeftAlone) {
   dummy.addresses = {item("address add 10.7.0.5/24 dev eth7")};
   host.state.links["eth7"] = dummy;
   EXPECT_THAT(only_fault(plan_of(host)).problem.what,
-              HasSubstr("over eth7, which is of no NIC on"));
+              HasSubstr("over eth7, which belongs to no NIC on"));
 
   FakeHost server(tree_text("server-8gpu-9nic"));
   fabric.nics[1] = plan_of(server).fabric->nics[1];
@@ -308,7 +308,7 @@ TEST(ChooseInterfaces, ConfigsWrittenByHandAreLeftAlone) {
   EXPECT_THAT(only_fault(plan_of(host)).problem.what, HasSubstr("has NICs of several drivers"));
 }
 
-// Two ports of one PCI function (mlx4): the first has no cable, the second the network.
+// Two ports of one PCI function (mlx4): the first has no cable, the second has the network.
 constexpr const char* kTwoPorts =
     "node id=0 cpus=0-7 memory_mib=65536\n"
     "pci path=pci0000:00/0000:00:1f.6 id=8086:15b7 class=020000 numa=0 driver=e1000e\n"
@@ -320,7 +320,7 @@ constexpr const char* kTwoPorts =
     "address if=enp4s0d1 ip=10.0.1.4/24\n"
     "route if=eno1 via=192.168.5.1\n";
 
-TEST(ChooseInterfaces, EachPortOfAFunctionIsSeen) {
+TEST(ChooseInterfaces, EachPortOfAFunctionIsFound) {
   FakeHost host(kTwoPorts);
   EXPECT_THAT(interfaces_of(plan_of(host, sockets())), ElementsAre("enp4s0d1 10.0.1.4/24"));
   PlanRequest kept = sockets();
@@ -334,11 +334,11 @@ TEST(ChooseInterfaces, EachPortOfAFunctionIsSeen) {
   whole.selection.take = {"enp4s0d1"};
   const Plan refused = plan_of(host, whole);
   EXPECT_TRUE(refused.has_faults());
-  EXPECT_THAT(unfit_of_interface(refused, "enp4s0d1"), HasSubstr("stays with mlx4_core"));
+  EXPECT_THAT(unfit_of_interface(refused, "enp4s0d1"), HasSubstr("has the driver mlx4_core"));
 }
 
-// Azure: the interface with the address is none of PCI, and the VF below carries its packets.
-TEST(ChooseInterfaces, AnInterfaceOfTheVmbusAboveAVirtualFunction) {
+// Azure: the interface with the address is not on PCI, and the VF below it carries its packets.
+TEST(ChooseInterfaces, AVmbusInterfaceAboveAVirtualFunctionIsFound) {
   const std::string bus = "LNXSYSTM:00/MSFT1000:00/";
   const std::string function = bus + "7870d3a9/pci7870:00/7870:00:00.0";
   std::string tree =

@@ -45,8 +45,7 @@ TEST(ChooseNics, TheDefaultRouteStaysUntouched) {
                         "route"));
 }
 
-// A NIC that shares its group with another of ours can be driven by no second process.
-// Of a bond, with a VLAN on it that has the route, and of a bridge.
+// NICs of a bond, with a VLAN on it that has the route, and of a bridge.
 TEST(ChooseNics, TheNicsBelowADefaultRouteStayUntouched) {
   const auto machine = [](const std::string& upper, const std::string& more) {
     std::string tree = "node id=0 cpus=0-7 memory_mib=65536\n";
@@ -77,6 +76,7 @@ TEST(ChooseNics, TheNicsBelowADefaultRouteStayUntouched) {
   }
 }
 
+// A NIC that shares its group with another of ours cannot be driven by a second process.
 TEST(ChooseNics, TwoNicsOfOneGroupAreRefusedForGpusAndForAnyProcess) {
   FakeHost host(tree_text("own-group"));
   for (const PlanRequest& request : {PlanRequest{}, nics_without_gpus()}) {
@@ -91,13 +91,13 @@ TEST(ChooseNics, TwoNicsOfOneGroupAreRefusedForGpusAndForAnyProcess) {
       << "and one alone can't have the group";
 }
 
-TEST(ChooseNics, AddingKeepsWhatTheConfigSays) {
+TEST(ChooseNics, AddingKeepsTheConfigsValues) {
   const std::string text = tree_text("server-8gpu-9nic");
   FakeHost before(text);
   Plan first = plan_of(before);
   first.fabric->nics[2].mtu_bytes = 4000;
   first.fabric->poller.spin_us = 7;
-  // The kernel's drivers have the NICs, DHCP has not run, a cloud's route is there already.
+  // Kernel drivers have the NICs, DHCP has not run, and a cloud's route exists already.
   FakeHost booted(text.substr(0, text.find("address if=")) +
                   "route if=ens1f0 via=10.77.1.1 metric=900");
   write_config(booted, *first.fabric);
@@ -134,7 +134,7 @@ TEST(ChooseNics, AnotherNicInItsPlaceIsAFault) {
               HasSubstr("another NIC took its place"));
 }
 
-TEST(ChooseNics, ANicThatCameSinceIsAdded) {
+TEST(ChooseNics, ANewNicIsAdded) {
   FakeHost host(tree_text("vlan"));
   PlanRequest request;
   request.nics = 1;
@@ -148,7 +148,7 @@ TEST(ChooseNics, ANicThatCameSinceIsAdded) {
   EXPECT_EQ(plan.fabric->nics[0], first.fabric->nics[0]);
   EXPECT_EQ(plan.fabric->nics[1].name, "ztcp1");
   EXPECT_EQ(plan.fabric->nics[1].pci, "0000:00:04.0");
-  // And once more: nothing came.
+  // And once more: no new NIC.
   ASSERT_TRUE(set_up(host, plan.resources, Scope::kMore).complete());
   EXPECT_THAT(dry_run_of(host, adding()).changes, IsEmpty());
 }

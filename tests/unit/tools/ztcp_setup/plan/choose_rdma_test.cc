@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Fabrics of RDMA devices: over which ports, for which GPUs, and what is wanted of the machine.
+// Fabrics of RDMA devices: their ports, their GPUs, and the resources.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ PlanRequest verbs() {
   return request;
 }
 
-// "mlx5_1 10.77.1.5/24 0000:19:00.0"
+// Formats "mlx5_1 10.77.1.5/24 0000:19:00.0".
 std::vector<std::string> devices_of(const Plan& plan) {
   std::vector<std::string> devices;
   if (plan.fabric)
@@ -53,7 +53,7 @@ std::string rdma_file(const char* device, const char* file, const char* text) {
          "\\n\n";
 }
 
-// --- Which ports ---------------------------------------------------------------------------------
+// --- Choice of ports -----------------------------------------------------------------------------
 
 TEST(ChooseRdma, EachGpuHasThePortBehindItsSwitch) {
   FakeHost host(tree_text("rdma"));
@@ -65,7 +65,7 @@ TEST(ChooseRdma, EachGpuHasThePortBehindItsSwitch) {
   EXPECT_EQ(plan.fabric->nics[0].speed_mbps, 0U) << "the port tells, now and later";
   EXPECT_EQ(plan.fabric->nics[0].gid_index, -1) << "chosen anew by each process";
   EXPECT_EQ(unfit_of_device(plan, "mlx5_0"),
-            "has 25000 Mb/s, another 400000; --take mlx5_0 uses it all the same");
+            "has 25000 Mb/s, another has 400000; --take mlx5_0 uses it all the same");
   EXPECT_EQ(unfit_of_device(plan, "rxe0"), "has port 1 DOWN");
   EXPECT_EQ(exit_code(plan), kExitGood);
   const std::string text = to_text(plan, {});
@@ -76,7 +76,7 @@ TEST(ChooseRdma, EachGpuHasThePortBehindItsSwitch) {
   EXPECT_THAT(text, Not(HasSubstr("Hugepages")));
 }
 
-TEST(ChooseRdma, OnlyTheConfigIsWrittenAndItIsOneThatLoads) {
+TEST(ChooseRdma, OnlyTheConfigIsWrittenAndItLoads) {
   FakeHost host(tree_text("rdma"));
   const DryRun run = dry_run_of(host, verbs());
   ASSERT_EQ(run.changes.size(), 1U);
@@ -86,7 +86,7 @@ TEST(ChooseRdma, OnlyTheConfigIsWrittenAndItIsOneThatLoads) {
   EXPECT_EQ(*loaded.fabric, *run.plan.fabric);
 }
 
-TEST(ChooseRdma, ASecondRunChangesNothingAndKeepsWhatWasWritten) {
+TEST(ChooseRdma, ASecondRunChangesNothing) {
   FakeHost host(tree_text("rdma"));
   config::Fabric fabric = *plan_of(host, verbs()).fabric;
   fabric.nics[1].gid_index = 1;
@@ -101,7 +101,7 @@ TEST(ChooseRdma, ASecondRunChangesNothingAndKeepsWhatWasWritten) {
   EXPECT_THAT(again.changes, IsEmpty());
 }
 
-TEST(ChooseRdma, WhatIsAddedComesBehindWhatIsThere) {
+TEST(ChooseRdma, AddedDevicesFollowTheOthers) {
   FakeHost host(tree_text("rdma"));
   PlanRequest request = verbs();
   request.selection.keep = {"mlx5_1"};
@@ -116,7 +116,7 @@ TEST(ChooseRdma, WhatIsAddedComesBehindWhatIsThere) {
   EXPECT_EQ(plan.fabric->nics[1].name, "ztcp1");
 }
 
-TEST(ChooseRdma, WhatIsNamedIsTakenOrKept) {
+TEST(ChooseRdma, KeepAndTakeSelectDevicesByName) {
   FakeHost host(tree_text("rdma"));
   PlanRequest request = verbs();
   request.selection.take = {"mlx5_0"};
@@ -132,7 +132,7 @@ TEST(ChooseRdma, WhatIsNamedIsTakenOrKept) {
                                       "there are: mlx5_0 eth0, mlx5_1 ens1, mlx5_2 ens2, rxe0"));
 }
 
-TEST(ChooseRdma, APortThatSeveralGpusShareIsNobodysAlone) {
+TEST(ChooseRdma, APortSharedByGpusIsPairedWithNone) {
   FakeHost host(tree_text("rdma"));
   PlanRequest request = verbs();
   request.selection.keep = {"mlx5_2"};
@@ -142,7 +142,7 @@ TEST(ChooseRdma, APortThatSeveralGpusShareIsNobodysAlone) {
   EXPECT_EQ(plan.pairs[1].nic, plan.pairs[0].nic);
 }
 
-TEST(ChooseRdma, WhatCantServeIsLeftOutWithTheReason) {
+TEST(ChooseRdma, UnusableDevicesAreLeftOutWithTheReason) {
   FakeHost host(with(rdma_file("mlx5_1", "node_type", "6: usNIC UDP") +
                      rdma_file("mlx5_0", "ports/1/rate", "400 Gb/sec (4X NDR)")));
   const Plan plan = plan_of(host, verbs());
@@ -151,8 +151,8 @@ TEST(ChooseRdma, WhatCantServeIsLeftOutWithTheReason) {
   EXPECT_THAT(devices_of(plan), ElementsAre("mlx5_2 10.77.2.5/24"));
 }
 
-// Its queue pairs go over its own interface, so that no other address will do.
-TEST(ChooseRdma, IwarpIsTakenAtAnAddressOfItsOwn) {
+// Its queue pairs use its own interface, so no other address works.
+TEST(ChooseRdma, IwarpUsesAnAddressOfItsOwnInterface) {
   const auto iwarp = [](const char* mac) {
     return rdma_file("mlx5_1", "node_type", "4: RNIC") +
            rdma_file("mlx5_1", "ports/1/gids/0", mac) +
@@ -168,7 +168,7 @@ TEST(ChooseRdma, IwarpIsTakenAtAnAddressOfItsOwn) {
   EXPECT_THAT(to_text(plan, {}), HasSubstr("iWARP"));
 }
 
-TEST(ChooseRdma, ANameThatNoConfigCanHoldLeavesOutThatDeviceAlone) {
+TEST(ChooseRdma, AnInvalidNameLeavesOutThatDeviceOnly) {
   const char* const odd = "mlx5;x";
   FakeHost host(with(rdma_file(odd, "ports/1/state", "4: ACTIVE") +
                      rdma_file(odd, "ports/1/rate", "400 Gb/sec (4X NDR)") +
@@ -182,7 +182,7 @@ TEST(ChooseRdma, ANameThatNoConfigCanHoldLeavesOutThatDeviceAlone) {
               ElementsAre("mlx5_1 10.77.1.5/24 0000:19:00.0", "mlx5_2 10.77.2.5/24 0000:45:00.0"));
 }
 
-TEST(ChooseRdma, InfiniBandWithoutAnAddressIsAgreedUponOverTheWayOut) {
+TEST(ChooseRdma, InfiniBandWithoutAnAddressUsesTheDefaultRoutesAddress) {
   FakeHost host(
       with(rdma_file("mlx5_2", "ports/1/link_layer", "InfiniBand") +
            rdma_file("mlx5_2", "ports/1/gids/1", "fe80:0000:0000:0000:0002:c903:0000:0001") +
@@ -193,7 +193,7 @@ TEST(ChooseRdma, InfiniBandWithoutAnAddressIsAgreedUponOverTheWayOut) {
   EXPECT_THAT(devices_of(plan), ElementsAre("mlx5_2 10.0.0.5/24")) << to_text(plan, {});
 }
 
-TEST(ChooseRdma, AConfigsDeviceThatIsGoneIsToldAndTheOthersStay) {
+TEST(ChooseRdma, AMissingDeviceIsReportedAndTheOthersStay) {
   FakeHost host(tree_text("rdma"));
   config::Fabric fabric = *plan_of(host, verbs()).fabric;
   fabric.nics[0].device = "mlx5_7";
@@ -205,25 +205,25 @@ TEST(ChooseRdma, AConfigsDeviceThatIsGoneIsToldAndTheOthersStay) {
   EXPECT_EQ(plan.fabric->nics.size(), 2U);
 }
 
-TEST(ChooseRdma, WithoutADeviceOrWithNoneOfUseItIsRefused) {
+TEST(ChooseRdma, WithoutAUsableDeviceItIsRefused) {
   FakeHost none(tree_text("cloud-flat"));
   EXPECT_THAT(only_fault(plan_of(none, verbs())).problem.what, HasSubstr("no RDMA device"));
   FakeHost host(tree_text("rdma"));
   PlanRequest request = verbs();
   request.selection.keep = {"mlx5_0", "mlx5_1", "mlx5_2"};
   EXPECT_THAT(only_fault(plan_of(host, request)).problem.what,
-              HasSubstr("no RDMA device is of use; mlx5_0 was named by --keep"));
+              HasSubstr("no RDMA device is usable; mlx5_0 was named by --keep"));
   EXPECT_THAT(to_text(plan_of(host, request), {}), HasSubstr("RDMA  rxe0          eth0 "));
 }
 
-// --- Beside other transports ---------------------------------------------------------------------
+// --- Other transports ----------------------------------------------------------------------------
 
-TEST(ChooseRdma, DevicesThatAreNotUsedAreTold) {
+TEST(ChooseRdma, UnusedDevicesAreReported) {
   FakeHost host(tree_text("rdma"));
   const Plan plan = plan_of(host);
   ASSERT_TRUE(plan.sockets) << "mlx5 never gives its NICs away";
   EXPECT_THAT(to_text(plan, {}),
-              HasSubstr("RDMA devices that are here and not used: mlx5_0 port 1 (Ethernet, 25000 "
+              HasSubstr("Unused RDMA devices: mlx5_0 port 1 (Ethernet, 25000 "
                         "Mb/s, eth0), mlx5_1 port 1 (Ethernet, 400000 Mb/s, ens1), mlx5_2 port 1 "
                         "(Ethernet, 400000 Mb/s, ens2); sudo ztcp_setup --transport verbs"));
 }
@@ -240,7 +240,7 @@ TEST(ChooseRdma, AHostMayChangeBetweenRdmaAndSockets) {
   EXPECT_EQ(exit_code(plan_of(host, verbs())), kExitGood);
 }
 
-TEST(ChooseRdma, WhatIsAddedIsOfTheConfigsTransport) {
+TEST(ChooseRdma, AddingKeepsTheConfigsTransport) {
   for (const Transport other : {Transport::kUstack, Transport::kSockets}) {
     FakeHost host(tree_text("rdma"));
     ASSERT_TRUE(set_up(host, plan_of(host, verbs()).resources).complete());
@@ -250,14 +250,14 @@ TEST(ChooseRdma, WhatIsAddedIsOfTheConfigsTransport) {
     const Plan plan = plan_of(host, request);
     ASSERT_TRUE(plan.has_faults());
     EXPECT_EQ(plan.notes[0].problem.what,
-              "adds to what the config has, whose NICs have driver = \"verbs\"");
-    EXPECT_THAT(to_text(plan, {}), Not(HasSubstr("the config has it at ,")));
+              "differs from the config: its NICs have driver = \"verbs\"");
+    EXPECT_THAT(to_text(plan, {}), Not(HasSubstr("no NIC at  now")));
     request.transport = Transport::kVerbs;
     EXPECT_EQ(exit_code(plan_of(host, request)), kExitGood);
   }
 }
 
-// --- What is wanted of the machine ---------------------------------------------------------------
+// --- Resources -----------------------------------------------------------------------------------
 
 TEST(ChooseRdma, MembersOfAGroupMayLockMemory) {
   FakeHost host(tree_text("rdma"));
@@ -275,7 +275,7 @@ TEST(ChooseRdma, MembersOfAGroupMayLockMemory) {
   test::expect_same(host.state, bare);
 }
 
-TEST(ChooseRdma, TheModuleForGpuMemoryIsLoadedWhereNothingElseReachesIt) {
+TEST(ChooseRdma, ThePeerMemoryModuleIsLoadedWithoutDmaBuf) {
   const std::string closed =
       "file path=proc/driver/nvidia/version text=NVRM version: NVIDIA UNIX x86_64 Kernel Module\n";
   const std::string at_hand =

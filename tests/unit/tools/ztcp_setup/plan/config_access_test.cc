@@ -32,7 +32,7 @@ struct Scene {
   ConfigAccess access() { return config_access(host, fabric); }
 };
 
-TEST(ConfigAccess, WithoutASecretAnybodyReads) {
+TEST(ConfigAccess, WithoutASecretEverybodyCanRead) {
   Scene scene;
   EXPECT_EQ(scene.access().mode, 0644U);
   scene.write(0644);
@@ -40,7 +40,7 @@ TEST(ConfigAccess, WithoutASecretAnybodyReads) {
   EXPECT_EQ(scene.access().group, "");
 }
 
-TEST(ConfigAccess, WhatTheAdministratorNarrowedStays) {
+TEST(ConfigAccess, NarrowedPermissionsStay) {
   Scene scene;
   scene.write(0640, scene.host.groups.at("ztcp"));
   EXPECT_EQ(scene.access().mode, 0640U);
@@ -55,7 +55,7 @@ TEST(ConfigAccess, WhatTheAdministratorNarrowedStays) {
   EXPECT_EQ(scene.access().mode, 0640U) << "nobody but root changes it";
 }
 
-TEST(ConfigAccess, ASecretOfKernelSocketsAsksForAGroup) {
+TEST(ConfigAccess, ASecretNeedsAGroup) {
   for (const auto driver : {config::NicDriver::kSocket, config::NicDriver::kVerbs}) {
     Scene scene(driver);
     scene.write(0644);
@@ -63,12 +63,12 @@ TEST(ConfigAccess, ASecretOfKernelSocketsAsksForAGroup) {
     const ConfigAccess access = scene.access();
     ASSERT_TRUE(access.note);
     EXPECT_EQ(access.note->severity, Severity::kFault);
-    EXPECT_THAT(access.note->problem.what, HasSubstr("may be read by anybody (mode 0644)"));
+    EXPECT_THAT(access.note->problem.what, HasSubstr("is readable by everybody (mode 0644)"));
     EXPECT_THAT(access.note->problem.mend, HasSubstr("ztcp_setup --group GROUP"));
   }
 }
 
-TEST(ConfigAccess, WithAGroupItIsSaidWhatChanges) {
+TEST(ConfigAccess, WithAGroupTheNewModeIsReported) {
   Scene scene;
   scene.write(0644);
   scene.lock();
@@ -83,7 +83,7 @@ TEST(ConfigAccess, WithAGroupItIsSaidWhatChanges) {
   EXPECT_FALSE(scene.access().note) << "said once";
 }
 
-TEST(ConfigAccess, OfAUserWithoutAGroupTheRequestIsJudged) {
+TEST(ConfigAccess, AUserWithoutAGroupIsJudgedWithTheRequest) {
   Scene scene;
   scene.write(0644);
   scene.lock();
@@ -91,7 +91,7 @@ TEST(ConfigAccess, OfAUserWithoutAGroupTheRequestIsJudged) {
   EXPECT_FALSE(scene.access().note) << "said once";
 }
 
-TEST(ConfigAccess, NicsThatRootAloneDrivesNeedNoGroup) {
+TEST(ConfigAccess, NicsDrivenByRootOnlyNeedNoGroup) {
   Scene scene(config::NicDriver::kPci);
   scene.write(0644);
   scene.lock();

@@ -33,8 +33,7 @@ TEST(DescribeNic, ANicWithoutAddressIsAFault) {
   EXPECT_EQ(exit_code(plan), kExitFaults);
 }
 
-// A disk image of a host that was set up, on another machine: its config holds addresses of that
-// host.
+// A host's disk image on another machine: the config contains addresses of the first host.
 TEST(DescribeNic, ANicWithoutAddressDoesNotInheritAnotherHosts) {
   std::string text = tree_text("cloud-flat");
   FakeHost imaged(text);
@@ -60,7 +59,7 @@ TEST(DescribeNic, ALinkLocalAddressIsTheLastChoice) {
   }
 }
 
-TEST(DescribeNic, AVlanIsItsTagItsAddressAndItsMtu) {
+TEST(DescribeNic, AVlanGivesTagAddressAndMtu) {
   FakeHost host(tree_text("vlan"));
   const Plan plan = plan_of(host, test::for_a_group());
   ASSERT_EQ(plan.fabric->nics.size(), 2U);
@@ -71,12 +70,12 @@ TEST(DescribeNic, AVlanIsItsTagItsAddressAndItsMtu) {
   EXPECT_EQ(to_string(*nic.gateway), "10.5.1.1");
 }
 
-TEST(DescribeNic, AsManyQueuesAsTheNicsHave) {
+TEST(DescribeNic, QueuesAreLimitedByTheDriver) {
   FakeHost host(tree_text("cloud-flat"));
   PlanRequest request = without_iommu();
   EXPECT_EQ(plan_of(host, request).fabric->nics[0].queues, 1U);
   request.queues = 4;
-  host.offered_queues = {{"eth5", 4}, {"eth6", 8}};  // The others don't tell.
+  host.offered_queues = {{"eth5", 4}, {"eth6", 8}};  // The others do not report it.
   const Plan four = plan_of(host, request);
   EXPECT_FALSE(four.has_faults());
   EXPECT_EQ(four.fabric->nics[7].queues, 4U);
@@ -84,12 +83,12 @@ TEST(DescribeNic, AsManyQueuesAsTheNicsHave) {
   host.offered_queues["eth5"] = 2;
   const config::Problem problem = only_fault(plan_of(host, request)).problem;
   EXPECT_EQ(problem.where, "eth5");
-  EXPECT_EQ(problem.what, "4 queues wanted, its driver virtio-pci has 2 at most");
+  EXPECT_EQ(problem.what, "4 queues wanted, but its driver virtio-pci has at most 2");
   EXPECT_EQ(problem.mend, "ztcp_setup --queues 2, or --queues auto");
   request.queues = config::kAutoQueues;
   const Plan automatic = plan_of(host, request);
   EXPECT_THAT(to_toml(*automatic.fabric), HasSubstr("queues = \"auto\""));
-  // Once asked for they stand in the config.
+  // Once requested they are kept in the config.
   ASSERT_TRUE(set_up(host, four.resources).complete());
   EXPECT_EQ(plan_of(host, without_iommu()).fabric->nics[3].queues, 4U);
 }

@@ -16,7 +16,7 @@ std::optional<InstanceSpeed> speed_of(const std::string& vendor, const std::stri
   return instance_speed(host);
 }
 
-TEST(InstanceSpeed, IsSharedByTheNicsUpToWhatOneCarries) {
+TEST(InstanceSpeed, TheInstancesSpeedIsSharedUpToThatOfOneNic) {
   const auto speed = speed_of("Amazon EC2", "p4d.24xlarge");
   ASSERT_TRUE(speed);
   EXPECT_EQ(speed->type, "p4d.24xlarge");
@@ -25,7 +25,7 @@ TEST(InstanceSpeed, IsSharedByTheNicsUpToWhatOneCarries) {
   EXPECT_EQ(speed->share_mbps(8), 50'000U);
 }
 
-TEST(InstanceSpeed, OfAnyOtherMachineIsNotKnown) {
+TEST(InstanceSpeed, OtherMachinesHaveNone) {
   EXPECT_FALSE(speed_of("Amazon EC2", "m5.large"));
   EXPECT_FALSE(speed_of("Another", "p4d.24xlarge"));
   EXPECT_FALSE(speed_of("", ""));

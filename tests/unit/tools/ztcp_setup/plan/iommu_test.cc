@@ -26,13 +26,13 @@ TEST(SharedGroups, OnlyNicsOfOneGpuMayShare) {
   EXPECT_THAT(shared_groups({{"eth1", "eth1", "gpu0", "7"}, {"eth2", "eth2", "", "7"}}), SizeIs(1));
 }
 
-TEST(SharedGroups, NicsOfAnyProcessMayNot) {
+TEST(SharedGroups, NicsFreeForAnyProcessMayNotShare) {
   EXPECT_THAT(shared_groups({{"eth1", "eth1", "", "7"}, {"eth2", "eth2", "", "7"}}), SizeIs(1));
   EXPECT_THAT(shared_groups({{"eth1", "eth1", "", ""}, {"eth2", "eth2", "", ""}}), IsEmpty())
       << "no groups: no IOMMU";
 }
 
-// Two ports of one card, each the NIC of a GPU.
+// Two ports of one card, paired with different GPUs.
 struct GroupsScene {
   ztcp::test::Tree tree{
       "pci path=pci0000:00/0000:02:00.0 id=8086:1572 class=020000 numa=0 driver=vfio-pci group=17\n"
@@ -65,7 +65,7 @@ TEST(CheckGroups, NamesTheNicsTheGroupAndTheWayOut) {
   EXPECT_THAT(checks[0].problem.mend, HasSubstr("--keep 0000:02:00.0 --keep 0000:02:00.1"));
 }
 
-TEST(CheckGroups, AGroupEachIsWell) {
+TEST(CheckGroups, OneGroupPerNicIsGood) {
   GroupsScene scene;
   scene.fabric.nics.pop_back();
   const auto checks = scene.checks();

@@ -21,7 +21,7 @@ using test::without_iommu;
 using test::write_config;
 using testing::HasSubstr;
 
-TEST(JudgeRequest, AConfigIsAFile) {
+TEST(JudgeRequest, AFolderAsConfigIsAFault) {
   FakeHost host(tree_text("server-8gpu-9nic"));
   PlanRequest request;
   request.config_path = "/srv/ztcp/";
@@ -32,8 +32,8 @@ TEST(JudgeRequest, AConfigIsAFile) {
   EXPECT_EQ(fault.problem.mend, "ztcp_setup --config /srv/ztcp/ztcp.conf");
 }
 
-// All that is wrong at once: nothing is found out only after something else is mended.
-TEST(JudgeRequest, EveryFaultOfTheRequestIsTold) {
+// All faults at once: none is hidden behind another.
+TEST(JudgeRequest, EveryFaultOfTheRequestIsReported) {
   FakeHost host(tree_text("cloud-flat"));
   PlanRequest request;
   request.selection.keep = {"eth99"};
@@ -55,7 +55,7 @@ TEST(JudgeRequest, EveryFaultOfTheRequestIsTold) {
                                           "hugepages", "NUMA node 0", "NUMA node 1"));
 }
 
-TEST(JudgeRequest, AnOddNameIsOneWordOfItsMend) {
+TEST(JudgeRequest, AnOddNameIsQuotedInItsMend) {
   FakeHost host(tree_text("cloud-flat"));
   PlanRequest request = test::without_iommu();
   request.group = "domain users";
@@ -63,7 +63,7 @@ TEST(JudgeRequest, AnOddNameIsOneWordOfItsMend) {
             "sudo groupadd --system 'domain users'");
 }
 
-TEST(JudgeRequest, AFabricOfSoftwareNicsIsLeftAlone) {
+TEST(JudgeRequest, AFabricOfSoftwareNicsIsNotChanged) {
   FakeHost host(tree_text("server-8gpu-9nic"));
   write_config(host, *plan_local({}));
   EXPECT_THAT(only_fault(plan_of(host)).problem.what, HasSubstr("is a fabric of software NICs"));

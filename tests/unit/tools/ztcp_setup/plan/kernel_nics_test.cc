@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What choose_interfaces_test.cc and choose_rdma_test.cc don't ask of one of them: that the same
-// holds for both.
+// Behaviour common to interfaces and RDMA devices, beside choose_interfaces_test.cc and
+// choose_rdma_test.cc.
 #include "tools/ztcp_setup/plan/kernel_nics.h"
 
 #include <gtest/gtest.h>
@@ -27,8 +27,8 @@ class KernelNics : public testing::TestWithParam<Transport> {
   }
 };
 
-// Its NICs are the kernel's again, and the config still says what ztcp's own TCP had to know.
-TEST_P(KernelNics, WhatOurOwnTcpHadIsDescribedAnew) {
+// Its NICs are the kernel's again, and the config still has the values for ztcp's own TCP.
+TEST_P(KernelNics, NicsOfUstackAreDescribedAnew) {
   FakeHost fresh(tree_text("rdma"));
   const Plan wanted = plan_of(fresh, request());
   ASSERT_TRUE(wanted.fabric) << to_text(wanted, {});
@@ -53,7 +53,7 @@ TEST_P(KernelNics, WhatOurOwnTcpHadIsDescribedAnew) {
   EXPECT_EQ(plan.fabric->nics, wanted.fabric->nics);
 }
 
-TEST_P(KernelNics, NoMoreThanAskedForAreUsed) {
+TEST_P(KernelNics, TheRequestedNumberIsTheLimit) {
   FakeHost host(tree_text("rdma"));
   PlanRequest one = request();
   one.nics = 1;
@@ -62,7 +62,7 @@ TEST_P(KernelNics, NoMoreThanAskedForAreUsed) {
   EXPECT_EQ(plan.fabric->nics.size(), 1U);
   std::size_t beyond = 0;
   for (const config::HostNic& nic : plan.topology.nics)
-    if (nic.unfit == "is beyond the number of --nics") ++beyond;
+    if (nic.unfit == "is beyond the number given by --nics") ++beyond;
   EXPECT_EQ(beyond, 1U);
 }
 

@@ -36,7 +36,7 @@ std::string block(const std::string& interface, const std::string& address, int 
          ";\n  option dhcp-server-identifier 10.6.1.1;\n}\n";
 }
 
-TEST(Lease, OfEachClient) {
+TEST(Lease, IsFoundInTheFilesOfEachClient) {
   expect_lease(lease_by("/run/systemd/netif/leases/3", kFields), "systemd-networkd", "10.6.1.1",
                86400);
   expect_lease(lease_by("/var/lib/NetworkManager/internal-5f-eth1.lease", kFields),
@@ -46,7 +46,7 @@ TEST(Lease, OfEachClient) {
   expect_lease(lease_by("/var/lib/dhcpcd/eth1.lease", "\x02\x01\x06"), "dhcpcd", "", 0);
 }
 
-TEST(Lease, OfAnotherInterfaceOrAddressIsNotOurs) {
+TEST(Lease, OtherInterfacesAndAddressesAreIgnored) {
   EXPECT_FALSE(lease_by("/run/systemd/netif/leases/4", kFields));
   EXPECT_FALSE(lease_by("/run/systemd/netif/leases/3", "ADDRESS=10.6.1.5\n"));
   EXPECT_FALSE(lease_by("/var/lib/NetworkManager/internal-5f-eth11.lease", kFields));
@@ -55,14 +55,14 @@ TEST(Lease, OfAnotherInterfaceOrAddressIsNotOurs) {
   EXPECT_FALSE(lease_by("/etc/nothing", ""));
 }
 
-// dhclient writes each renewal behind the others.
-TEST(Lease, TheLastOfDhclientsHolds) {
+// dhclient appends each renewal.
+TEST(Lease, TheLastLeaseOfDhclientCounts) {
   const auto lease = lease_by("/var/lib/dhcp/dhclient.leases",
                               block("eth1", "10.6.1.4", 3600) + block("eth1", "10.6.1.4", 7200));
   expect_lease(lease, "dhclient", "10.6.1.1", 7200);
 }
 
-TEST(Lease, WhatIsNoNumberIsNotTold) {
+TEST(Lease, MalformedLifetimesAreUnknown) {
   expect_lease(lease_by("/run/systemd/netif/leases/3", "ADDRESS=10.6.1.4\nLIFETIME=long\n"),
                "systemd-networkd", "", 0);
 }

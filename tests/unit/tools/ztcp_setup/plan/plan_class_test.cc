@@ -35,7 +35,7 @@ TEST(PlanClass, HostClassFollowsTheIommu) {
   EXPECT_THAT(to_text(run.plan, {}), HasSubstr("Host class B: no IOMMU"));
 }
 
-TEST(PlanClass, WithoutAnIommuNothingGoesUnlessAsked) {
+TEST(PlanClass, WithoutAnIommuPlanningNeedsConsent) {
   FakeHost host(tree_text("cloud-flat"));
   std::string& cpu = host.state.values["/proc/cpuinfo"];
   const config::Check fault = only_fault(plan_of(host));
@@ -64,7 +64,7 @@ TEST(PlanClass, AskingForAnIommuTouchesOnlyTheNextBoot) {
               HasSubstr(" intel_iommu=on iommu=pt hugepagesz=2M"));
 }
 
-TEST(PlanClass, AnIommuThatIsThereIsUsed) {
+TEST(PlanClass, APresentIommuIsUsed) {
   FakeHost host(tree_text("server-8gpu-9nic"));
   const Plan plan = plan_of(host, without_iommu());
   EXPECT_EQ(plan.fabric->host.host_class, config::HostClass::kIommu);

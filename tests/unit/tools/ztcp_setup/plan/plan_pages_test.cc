@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How many hugepages a machine is to have, and who else wants them.
+// The number of hugepages for a machine, and other users of them.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,9 +37,9 @@ TEST(PlanPages, EightGpusNeedFiftyGib) {
   EXPECT_EQ(exit_code(plan), kExitGood);
 }
 
-// A process takes its memory for such a NIC on node 0, and a count of the whole machine would
-// take in what other nodes have.
-TEST(PlanPages, ANicThatKnowsNoNodeIsGivenPagesOfTheFirst) {
+// A process allocates memory for such a NIC on node 0; the whole machine's count would include
+// pages of other nodes.
+TEST(PlanPages, ANicWithoutANodeGetsPagesOfNode0) {
   std::string text = tree_text("server-8gpu-9nic");
   const auto at = text.find("numa=1", text.find("0000:9b:00.0 id="));
   text.replace(at, 6, "numa=-1");
@@ -55,8 +55,8 @@ TEST(PlanPages, ANicThatKnowsNoNodeIsGivenPagesOfTheFirst) {
   EXPECT_EQ(plan.hugepage_mib(), 50U * 1024);
 }
 
-// It sets the pages of all nodes, at boot and whenever somebody applies it.
-TEST(PlanPages, ASysctlThatWouldTakeThemIsTold) {
+// It sets the pages of all nodes, at boot and whenever it is applied.
+TEST(PlanPages, ASysctlThatRemovesPagesIsReported) {
   const std::string tree = tree_text("cloud-flat");
   const std::string setting = "file path=etc/sysctl.d/90-db.conf text=# db\\nvm.nr_hugepages = ";
   const auto told = [&](const std::string& count) {
@@ -67,8 +67,8 @@ TEST(PlanPages, ASysctlThatWouldTakeThemIsTold) {
     return warnings;
   };
   EXPECT_THAT(told("512"),
-              ElementsAre(HasSubstr("sets vm.nr_hugepages to 512: whenever it is applied it leaves "
-                                    "512 pages of 2 MiB in all; ztcp wants 25600")));
+              ElementsAre(HasSubstr("sets vm.nr_hugepages to 512: each time it is applied, only "
+                                    "512 pages of 2 MiB stay; ztcp needs 25600")));
   EXPECT_THAT(told("30000"), IsEmpty());
   EXPECT_THAT(told("512\nfile path=etc/sysctl.conf text=vm.nr_hugepages=30000"), IsEmpty())
       << "the last holds";
@@ -77,7 +77,7 @@ TEST(PlanPages, ASysctlThatWouldTakeThemIsTold) {
     EXPECT_NE(note.problem.where, "/etc/sysctl.d/90-db.conf") << "of pages of another size";
 }
 
-TEST(PlanPages, ThoseThatOtherProgramsHaveAreTold) {
+TEST(PlanPages, PagesUsedByOtherProgramsAreReported) {
   FakeHost host(tree_text("server-8gpu-9nic"));
   const auto reserve = [&](int total, int free) {
     host.state.values[pool(1, "nr_hugepages")] = std::to_string(total);
@@ -91,14 +91,14 @@ TEST(PlanPages, ThoseThatOtherProgramsHaveAreTold) {
   EXPECT_EQ(plan.notes[0].severity, config::Severity::kWarning);
   EXPECT_EQ(plan.notes[0].problem.where, "NUMA node 1");
   EXPECT_THAT(plan.notes[0].problem.what,
-              HasSubstr("other programs have 12 of 1 GiB in use: of 25 pages 13 will be free, and "
+              HasSubstr("other programs use 12 of 1 GiB pages: of 25 pages 13 will be free, and "
                         "jobs may take 20"));
   EXPECT_THAT(plan.notes[0].problem.mend,
               HasSubstr("echo 37 | sudo tee /sys/devices/system/node/node1/hugepages/"));
   reserve(37, 25);
   EXPECT_THAT(plan_of(host).notes, IsEmpty());
 
-  // Once set up, those in use may be a job's, and a second run changes nothing.
+  // After set-up, pages in use may be a job's, and a second run changes nothing.
   reserve(12, 0);
   ASSERT_TRUE(test::set_up(host, plan.resources).complete());
   for (const int node : {0, 1}) host.state.values[pool(node, "free_hugepages")] = "1";

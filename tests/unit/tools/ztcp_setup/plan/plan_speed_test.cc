@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Where the speed of a NIC comes from when its driver does not tell it.
+// The source of a NIC's speed when its driver does not report it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,8 +32,8 @@ std::vector<config::Check> speed_notes(const Plan& plan) {
   return notes;
 }
 
-// virtio says nothing of its speed.
-TEST(PlanSpeed, ASpeedThatNobodyTellsIsAskedFor) {
+// virtio reports no speed.
+TEST(PlanSpeed, AnUnknownSpeedIsAWarning) {
   FakeHost host(tree_text("cloud-flat"));
   PlanRequest request = without_iommu();
   const Plan plan = plan_of(host, request);
@@ -64,12 +64,12 @@ TEST(PlanSpeed, ASpeedThatNobodyTellsIsAskedFor) {
   EXPECT_EQ(speed_notes(wrong)[0].severity, config::Severity::kFault);
   EXPECT_THAT(speed_notes(wrong)[0].problem.where, HasSubstr("eth77"));
 
-  // Once stated it stands in the config, also where the NIC is a kernel driver's again.
+  // Once stated it is kept in the config, also when the NIC returns to a kernel driver.
   test::write_config(host, *stated.fabric);
   EXPECT_THAT(speeds_of(plan_of(host, without_iommu())), speeds_of(stated));
 }
 
-TEST(PlanSpeed, AnInstanceTypeTellsThatOfItsNics) {
+TEST(PlanSpeed, AnInstanceTypeGivesTheSpeedOfItsNics) {
   FakeHost host(tree_text("cloud-flat"));
   std::string& type = host.state.values["/sys/class/dmi/id/product_name"];
   host.state.values["/sys/class/dmi/id/sys_vendor"] = "Amazon EC2";

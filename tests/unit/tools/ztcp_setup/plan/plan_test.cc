@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What is decided about machines that came along as trees: which NICs, of what class, as what.
+// Decisions about machines that are stored as trees: NICs, host class, config.
 #include "tools/ztcp_setup/plan/plan.h"
 
 #include <cstring>
@@ -38,7 +38,7 @@ TEST(Plan, TheFabricIsAConfigThatLoads) {
   EXPECT_EQ(loaded.fabric->nics[3].kernel_driver, "bnxt_en");
 }
 
-// --- What is asked for by name -------------------------------------------------------------------
+// --- Requests by name ----------------------------------------------------------------------------
 
 TEST(Plan, AConfigThatThePluginWouldRefuseIsAFault) {
   FakeHost host(tree_text("cloud-flat"));
@@ -48,7 +48,7 @@ TEST(Plan, AConfigThatThePluginWouldRefuseIsAFault) {
               HasSubstr("per_process_mib = 32 is outside 64..65536"));
 }
 
-// --- The config as the memory of a host ----------------------------------------------------------
+// --- Values from the config ----------------------------------------------------------------------
 
 TEST(Plan, SettingsOfTheOperatorSurvive) {
   FakeHost host(tree_text("server-8gpu-9nic"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What is wanted of a machine for those who run jobs.
+// Resources for accounts that run jobs.
 #include "tools/ztcp_setup/plan/resources_for.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ using test::tree_text;
 using testing::Contains;
 using testing::HasSubstr;
 
-TEST(ResourcesFor, AUserAndAGroupGetWhatJobsNeed) {
+TEST(ResourcesFor, AUserAndAGroupGetTheRightsThatJobsNeed) {
   FakeHost host(tree_text("server-8gpu-9nic"));
   host.add_file("/usr/lib/systemd/system/docker.service", "[Service]\n");
   PlanRequest request;
@@ -46,12 +46,12 @@ TEST(ResourcesFor, AUserAndAGroupGetWhatJobsNeed) {
   }
   EXPECT_EQ(groups, 8U);
   EXPECT_THAT(files, Contains("/etc/systemd/system/docker.service.d/50-ztcp.conf"));
-  // Who was let in once stays in.
+  // An account that was allowed once stays allowed.
   test::write_config(host, *plan.fabric);
   EXPECT_EQ(plan_of(host).fabric->host.group, "ztcp");
 }
 
-TEST(ResourcesFor, AGroupThatLimitsCanNotNameIsAFault) {
+TEST(ResourcesFor, AGroupNameInvalidInLimitsIsAFault) {
   FakeHost host(tree_text("server-8gpu-9nic"));
   host.groups["domain users"] = 513;
   PlanRequest request;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What --dry-run says of the machines of tests/data/trees. The JSON of each is stored beside its
-// tree; UPDATE_GOLDEN=1 writes it anew.
+// The output of --dry-run for the machines of tests/data/trees. The JSON of each is stored beside
+// its tree; UPDATE_GOLDEN=1 writes it anew.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -39,12 +39,12 @@ struct GoldenRow {
   const char* tree;
   const char* golden;
   PlanRequest request;
-  bool again;  // After all was applied once.
+  bool again;  // After everything was applied once.
   friend void PrintTo(const GoldenRow& row, std::ostream* out) { *out << row.golden; }
 };
 class Golden : public testing::TestWithParam<GoldenRow> {};
 
-TEST_P(Golden, DryRunSaysWhatIsStored) {
+TEST_P(Golden, DryRunMatchesTheStoredJson) {
   FakeHost host(tree_text(GetParam().tree));
   if (GetParam().again) {
     ASSERT_TRUE(test::set_up(host, plan_of(host, GetParam().request).resources).complete());
@@ -80,8 +80,8 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-// Scripts read it: it changes only on purpose.
-TEST(Json, CheckInJsonIsAsStored) {
+// Scripts read it: changes must be intended.
+TEST(Json, CheckMatchesTheStoredJson) {
   CheckReport report;
   report.config_path = "/usr/local/tfabric/tools/config/ztcp.conf";
   report.checks = {

@@ -20,23 +20,23 @@ Outcome changed() {
   return outcome;
 }
 
-TEST(Outcome, ThePromisedWordsAreTheLastLine) {
+TEST(Outcome, SetupSuccessfullyIsTheLastLine) {
   EXPECT_THAT(to_text(RunKind::kSetUp, changed()), EndsWith("\nsetup successfully\n"));
   EXPECT_EQ(exit_code(changed()), kExitGood);
   EXPECT_EQ(to_text(RunKind::kSetUp, {}), "setup successfully\n");
   EXPECT_THAT(to_text(RunKind::kUndo, {}), HasSubstr("nothing to undo"));
 }
 
-TEST(Outcome, UndoPromisesNoMoreThanItDid) {
+TEST(Outcome, UndoMentionsItsNotes) {
   Outcome outcome = changed();
   EXPECT_EQ(last_line(RunKind::kUndo, outcome),
             "undo successfully: this machine is as it was before set-up");
   outcome.notes = {{"eth1", "ring rx was 4096 and is 256 now: Invalid argument", ""}};
-  EXPECT_THAT(last_line(RunKind::kUndo, outcome), EndsWith(", but for what is noted"));
+  EXPECT_THAT(last_line(RunKind::kUndo, outcome), EndsWith(", except for the notes above"));
   EXPECT_EQ(exit_code(outcome), kExitGood);
 }
 
-TEST(Outcome, AFaultSaysHowToGoOnAndIsNoSuccess) {
+TEST(Outcome, AFaultIsNoSuccessAndNamesTheNextCommand) {
   Outcome outcome = changed();
   outcome.faults = {{"/sys/x", "gave 12 of 20", "reboot"}};
   const std::string text = to_text(RunKind::kSetUp, outcome);
@@ -46,22 +46,22 @@ TEST(Outcome, AFaultSaysHowToGoOnAndIsNoSuccess) {
   EXPECT_EQ(exit_code(outcome), kExitFaults);
 }
 
-TEST(Outcome, WhatAProgramSaidNeedNotBeText) {
+TEST(Outcome, OutputOfProgramsMayBeInvalidUtf8) {
   Outcome outcome;
   outcome.faults = {{"update-grub", "ended with 1: \xc3", ""}};
   EXPECT_THAT(to_json(RunKind::kSetUp, outcome), HasSubstr("ended with 1: "));
 }
 
-TEST(Outcome, NothingDoneIsSaid) {
+TEST(Outcome, AFailureBeforeAnyChangeSaysSo) {
   Outcome outcome;
   outcome.faults = {{"0000:ff:00.0", "there is no such PCI device", ""}};
   EXPECT_THAT(to_text(RunKind::kSetUp, outcome), EndsWith("setup failed; nothing was changed\n"));
 }
 
-TEST(Outcome, AStopSaysWhatPutsItRight) {
+TEST(Outcome, AStopNamesTheNextCommands) {
   Outcome outcome = changed();
   outcome.stopped = true;
-  EXPECT_THAT(to_text(RunKind::kSetUp, outcome), HasSubstr("`sudo ztcp_setup` goes on"));
+  EXPECT_THAT(to_text(RunKind::kSetUp, outcome), HasSubstr("`sudo ztcp_setup` continues"));
   EXPECT_EQ(exit_code(outcome), kExitFaults);
 }
 

@@ -33,7 +33,7 @@ TEST(Report, TextListsGpusNicsAndReasons) {
   EXPECT_THAT(text, Not(HasSubstr("        + #"))) << "but for comments";
 }
 
-TEST(Report, WithoutAPairingTextShowsWhatThereIs) {
+TEST(Report, WithoutAPairingTextListsAllNics) {
   FakeHost host(tree_text("too-few-nics"));
   const Plan plan = plan_of(host, with_ustack());
   EXPECT_EQ(exit_code(plan), kExitUnusable);
@@ -42,8 +42,8 @@ TEST(Report, WithoutAPairingTextShowsWhatThereIs) {
   EXPECT_THAT(text, HasSubstr("FAULT: this machine: 4 GPUs need 4 NICs"));
 }
 
-// Which NIC carries the machine's own traffic can't be told then, so that none is taken.
-TEST(Report, ANetworkThatCantBeReadLeavesNoPlan) {
+// Then the NIC with the machine's own traffic is unknown, so none is taken.
+TEST(Report, WithoutTheNetworksStateThereIsNoPlan) {
   FakeHost host(tree_text("server-8gpu-9nic"));
   host.network_fault = {"rtnetlink", "Operation not permitted", "run it as root"};
   const DryRun run = dry_run_of(host);

@@ -19,7 +19,7 @@ using testing::Not;
 
 const std::string kKey = "5ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2";
 
-TEST(WithoutSecrets, TheKeyIsNotShownHoweverItIsWritten) {
+TEST(WithoutSecrets, TheKeyIsHiddenInAnySyntax) {
   for (const std::string before :
        {"cluster_key = \"", "messages.cluster_key='", "messages = { cluster_key = \"",
         "cluster_key = \"\"\"\n", "\"cluster_key\" = \""}) {
@@ -29,13 +29,13 @@ TEST(WithoutSecrets, TheKeyIsNotShownHoweverItIsWritten) {
   EXPECT_EQ(without_secrets(kKey), "(not shown)");
 }
 
-TEST(WithoutSecrets, WhatHoldsNoneIsAsItWas) {
+TEST(WithoutSecrets, TextWithoutAKeyIsUnchanged) {
   for (const char* text : {"", "# cluster_key: 64 digits\ncluster_key = \"\"\nx = 1\n", "abc",
                            "machine_id = \"11111111111111111111111111111111\"\n"})
     EXPECT_EQ(without_secrets(text), text);
 }
 
-// --dry-run is for showing to others.
+// The output of --dry-run gets shared.
 TEST(WithoutSecrets, NoReportOfADryRunShowsTheKey) {
   test::FakeHost host(test::tree_text("vlan"));
   config::Fabric fabric = *test::plan_of(host, test::for_a_group()).fabric;

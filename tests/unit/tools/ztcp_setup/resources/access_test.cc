@@ -26,7 +26,7 @@ Resources taken_nic() {
   return resources;
 }
 
-TEST(Access, IsOfTheGroupsNodeAndGoesWithIt) {
+TEST(Access, AppliesToTheGroupsNode) {
   FakeHost host = bare_machine();
   const FakeHost::State bare = host.state;
   ASSERT_TRUE(set_up(host, taken_nic()).complete());
@@ -35,8 +35,8 @@ TEST(Access, IsOfTheGroupsNodeAndGoesWithIt) {
   expect_same(host.state, bare);
 }
 
-// Someone else's rule of udev, say.
-TEST(Access, AnotherOwnerIsSetRightByTheNextRun) {
+// For example by another udev rule.
+TEST(Access, AChangedOwnerIsCorrectedByTheNextRun) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host, taken_nic()).complete());
   host.state.nodes.at("/dev/vfio/12").ownership = {0600, 0, 0};
@@ -44,14 +44,14 @@ TEST(Access, AnotherOwnerIsSetRightByTheNextRun) {
   EXPECT_EQ(host.state.nodes.at("/dev/vfio/12").ownership, (Ownership{0660, 0, 990}));
 }
 
-TEST(Access, ANicThatVfioDoesNotHaveIsAFault) {
+TEST(Access, ANicWithoutVfioIsAFault) {
   FakeHost host = bare_machine();
   const Resources alone{{"access", resource::Access{kNicA, "", "ztcp", 0660}}};
   EXPECT_THAT(all_of(set_up(host, alone).faults),
               HasSubstr("0000:3b:00.0: has no vfio group to give access to; mend: ls /dev/vfio"));
 }
 
-TEST(Access, AGroupThatNobodyKnowsIsAFault) {
+TEST(Access, AnUnknownGroupIsAFault) {
   FakeHost host = bare_machine();
   host.groups.clear();
   EXPECT_THAT(all_of(set_up(host, taken_nic()).faults), HasSubstr("there is no group ztcp"));

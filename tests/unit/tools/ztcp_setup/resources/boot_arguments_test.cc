@@ -20,7 +20,7 @@ using test::set_up;
 using test::undo;
 using testing::HasSubstr;
 
-TEST(BootArguments, AKernelInstalledSinceKeepsWhatStoodThereWithoutUs) {
+TEST(BootArguments, ANewKernelKeepsArgumentsFromBeforeSetUp) {
   FakeHost host = bare_machine();
   host.state.boot = {{"/boot/vmlinuz-1", "ro iommu=pt"}};
   host.state.boot_of_new_kernels = "ro iommu=pt";
@@ -33,20 +33,20 @@ TEST(BootArguments, AKernelInstalledSinceKeepsWhatStoodThereWithoutUs) {
   EXPECT_EQ(host.state.boot_of_new_kernels, "ro iommu=pt");
 }
 
-// Else undo would not know which arguments were there before, or leave ours there and say it is
-// done.
-TEST(BootArguments, AGrubbyThatDoesNotTellTheArgumentsIsAFault) {
+// Without the answer undo could not know which arguments existed before, or would leave ours and
+// report success.
+TEST(BootArguments, AGrubbyWithoutAnAnswerIsAFault) {
   const std::string question = "run grubby --info=ALL";
   const FakeHost bare = bare_machine();
   FakeHost host = bare;
   host.errors[question] = EIO;
-  EXPECT_THAT(all_of(set_up(host).faults), HasSubstr("grubby does not tell it: injected"));
+  EXPECT_THAT(all_of(set_up(host).faults), HasSubstr("grubby does not list it: injected"));
   EXPECT_EQ(host.state.boot, bare.state.boot);
 
   host = bare;
   ASSERT_TRUE(set_up(host).complete());
   host.errors[question] = EIO;
-  EXPECT_THAT(all_of(undo(host).faults), HasSubstr("grubby does not tell it: injected"));
+  EXPECT_THAT(all_of(undo(host).faults), HasSubstr("grubby does not list it: injected"));
   host.errors.clear();
   EXPECT_TRUE(undo(host).complete());
   expect_same(host.state, bare.state);

@@ -29,7 +29,7 @@ FakeHost machine_with(const std::string& text) {
   return host;
 }
 
-TEST(CommandLineFile, OursComeLastAndGoAgain) {
+TEST(CommandLineFile, OurArgumentsAreAppendedAndRemoved) {
   for (const char* text : {"root=ZFS=rpool boot=zfs\n", "root=/dev/sda1 hugepages=512",
                            "# mine\nro\n", "ro iommu=pt\n", "ro \n", ""}) {
     FakeHost host = machine_with(text);
@@ -45,7 +45,7 @@ TEST(CommandLineFile, OursComeLastAndGoAgain) {
   }
 }
 
-TEST(CommandLineFile, WhatTheOperatorWroteSinceStays) {
+TEST(CommandLineFile, TheOperatorsEditsStay) {
   FakeHost host = machine_with("root=/dev/sda1 iommu=pt\n");
   ASSERT_TRUE(test::set_up(host, arguments_wanted()).complete());
   std::string text = *host.read_file(kCommandLine);
@@ -56,20 +56,20 @@ TEST(CommandLineFile, WhatTheOperatorWroteSinceStays) {
   EXPECT_EQ(*host.read_file(kCommandLine), "quiet root=/dev/sda1 iommu=pt nomodeset\n");
 }
 
-TEST(CommandLineFile, AFileThatIsGoneOrALinkIsToldOf) {
+TEST(CommandLineFile, AMissingFileOrALinkIsReported) {
   FakeHost host = machine_with("ro\n");
   ASSERT_TRUE(test::set_up(host, arguments_wanted()).complete());
   host.state.nodes.erase(kCommandLine);
   const Outcome undone = test::undo(host);
   EXPECT_TRUE(undone.complete()) << all_of(undone.faults);
-  EXPECT_THAT(all_of(undone.notes), HasSubstr("is there no more"));
-  EXPECT_THAT(all_of(test::set_up(host, arguments_wanted()).faults), HasSubstr("is not there"));
+  EXPECT_THAT(all_of(undone.notes), HasSubstr("no longer exists"));
+  EXPECT_THAT(all_of(test::set_up(host, arguments_wanted()).faults), HasSubstr("does not exist"));
   host.state.nodes[kCommandLine] = {FileKind::kLink, {0777, 0, 0}, "/etc/hostname"};
   EXPECT_THAT(all_of(test::set_up(host, arguments_wanted()).faults),
               HasSubstr("is a symbolic link"));
 }
 
-TEST(CommandLineFile, KilledAnywhereItIsUndone) {
+TEST(CommandLineFile, UndoWorksAfterAnyInterruption) {
   const FakeHost before = machine_with("root=/dev/sda1 hugepages=512\n");
   for (const auto when :
        {FakeHost::When::kBefore, FakeHost::When::kHalfWay, FakeHost::When::kAfter})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// NICs that are given to another driver and back, and those that changed meanwhile.
+// NICs that get another driver and return, and NICs that changed in between.
 #include "tools/ztcp_setup/resources/driver.h"
 
 #include <utility>
@@ -23,7 +23,7 @@ using test::set_up;
 using test::undo;
 using testing::HasSubstr;
 
-TEST(Driver, ANicThatVfioRefusesIsGivenBackAtOnce) {
+TEST(Driver, ANicRefusedByVfioIsGivenBackAtOnce) {
   FakeHost host = bare_machine();
   host.bind_fails = true;
   const auto links = host.state.links;
@@ -40,12 +40,12 @@ TEST(Driver, ANicInUseIsNotRevertedAndTheHolderIsNamed) {
   host.holders["/dev/vfio/13"] = {4711, "python3"};
   const auto changes = host.changes;
   const Outcome outcome = undo(host);
-  EXPECT_THAT(all_of(outcome.faults), HasSubstr("process 4711 (python3) holds /dev/vfio/13"));
+  EXPECT_THAT(all_of(outcome.faults), HasSubstr("process 4711 (python3) has /dev/vfio/13 open"));
   EXPECT_THAT(all_of(outcome.faults), HasSubstr(kNicB));
   EXPECT_EQ(host.changes, changes);
 }
 
-TEST(Driver, UndoLeavesNicsAloneThatOnlyLookLikeThoseOfTheJournal) {
+TEST(Driver, UndoIgnoresNicsThatOnlyResembleTheJournals) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   host.state.nics.at(kNicA).pristine.mac = "52:54:00:00:0c:01";
@@ -62,7 +62,7 @@ TEST(Driver, UndoLeavesNicsAloneThatOnlyLookLikeThoseOfTheJournal) {
   EXPECT_EQ(host.facts(Journal::kPath).kind, FileKind::kAbsent);
 }
 
-TEST(Driver, AnotherCardAtTheAddressIsLeftAlone) {
+TEST(Driver, AnotherCardAtTheAddressIsNotChanged) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   host.boot();
@@ -75,7 +75,7 @@ TEST(Driver, AnotherCardAtTheAddressIsLeftAlone) {
   EXPECT_EQ(host.state.nics.at(kNicB).driver, "vfio-pci");
 }
 
-TEST(Driver, EqualCardsThatChangedPlacesAreLeftAlone) {
+TEST(Driver, EqualCardsThatChangedPlacesAreNotChanged) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   std::swap(host.state.nics.at(kNicA).pristine, host.state.nics.at(kNicB).pristine);
@@ -85,11 +85,11 @@ TEST(Driver, EqualCardsThatChangedPlacesAreLeftAlone) {
   const Outcome again = apply_after_boot(host, *journal, {});
   EXPECT_THAT(all_of(again.faults), HasSubstr("is another NIC"));
   EXPECT_EQ(host.state.nics.at(kNicA).driver, "virtio-pci");
-  // Neither name nor MAC nor addresses of the NIC that was there before.
+  // It has neither name nor MAC nor addresses of the previous NIC.
   EXPECT_EQ(host.state.links, links);
 }
 
-TEST(Driver, ANicThatIsGoneAtBoot) {
+TEST(Driver, ANicMissingAtBootIsAFault) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   host.boot();

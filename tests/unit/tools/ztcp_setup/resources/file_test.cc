@@ -46,7 +46,7 @@ TEST(File, AnEditedFileIsKept) {
   EXPECT_EQ(*host.read_file(std::string(kConfig) + ".edited-2"), "schema = 1\n# mine, later\n");
 }
 
-// Its values are those of the new text; what people wrote beside them would be lost.
+// The new text has the file's values; the operator's comments would be lost.
 TEST(File, AnEditedFileIsKeptWhenAnotherIsWritten) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
@@ -74,8 +74,8 @@ TEST(File, AnEditedFileIsKeptWhenAnotherIsWritten) {
   EXPECT_THAT(*host.read_file(kConfig), HasSubstr("blue"));
 }
 
-// Whether the process is killed before, in or after any of its operations.
-TEST(File, AnEditIsInNoRunThatIsCutOffLost) {
+// For a process killed before, in or after any of its operations.
+TEST(File, NoInterruptionLosesAnEdit) {
   FakeHost edited = bare_machine();
   ASSERT_TRUE(set_up(edited).complete());
   edited.add_file(kConfig, "schema = 1\n# mine\n");
@@ -110,38 +110,39 @@ TEST(File, AnEditIsInNoRunThatIsCutOffLost) {
   EXPECT_GT(cuts, 10U);
 }
 
-TEST(File, WhatIsPutInAFilesPlaceStays) {
+TEST(File, UndoKeepsWhatReplacedTheFile) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   host.state.nodes.at(kConfig) = {FileKind::kLink, {0777, 0, 0}, "/srv/ztcp.conf"};
   const Outcome outcome = undo(host);
   EXPECT_TRUE(outcome.complete());
-  EXPECT_THAT(all_of(outcome.notes), HasSubstr("is no file any more, and stays"));
+  EXPECT_THAT(all_of(outcome.notes), HasSubstr("is no longer a file, not changed"));
   EXPECT_EQ(host.facts(kConfig).kind, FileKind::kLink);
 }
 
-// Placing a file over it would lose it, and undo could not bring it back.
-TEST(File, WhatIsNoFileIsNotReplacedByOne) {
+// A file in its place would destroy it, and undo could not restore it.
+TEST(File, OtherThingsAreNotReplacedByAFile) {
   for (const FileKind kind : {FileKind::kFolder, FileKind::kSocket, FileKind::kOther}) {
     FakeHost host = bare_machine();
     host.add_file(kLimits, "");
     host.state.nodes.at(kLimits).kind = kind;
     const FakeHost::State before = host.state;
-    EXPECT_THAT(all_of(set_up(host).faults), HasSubstr("ztcp.conf: is there and is no file"));
+    EXPECT_THAT(all_of(set_up(host).faults), HasSubstr("ztcp.conf: exists and is not a file"));
     expect_same(host.state, before);
   }
 }
 
-TEST(File, AFullDisk) {
+TEST(File, AFullDiskIsAFaultWithItsMend) {
   FakeHost host = bare_machine();
   host.errors["create /etc/security/limits.d/.ztcp.conf.ztcp-new"] = ENOSPC;
   EXPECT_THAT(all_of(set_up(host).faults), HasSubstr("mend: df -h /etc/security/limits.d"));
 }
 
-TEST(File, AFolderBehindTooManyLinks) {
+TEST(File, TooManyLinksAreAFault) {
   FakeHost host = bare_machine();
   host.state.nodes["/etc/security/limits.d"] = {FileKind::kLink, {0777, 0, 0}, "limits.d"};
-  EXPECT_THAT(all_of(set_up(host).faults), HasSubstr("one link too many; mend: ls -l"));
+  EXPECT_THAT(all_of(set_up(host).faults),
+              HasSubstr("is one of too many links on the path; mend: ls -l"));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ using test::set_up;
 using test::undo;
 using testing::HasSubstr;
 
-TEST(Folder, AFolderWithSomethingElseInItStaysAndIsTold) {
+TEST(Folder, AFolderWithOtherFilesStaysWithANote) {
   FakeHost host = bare_machine();
   const Resources resources{{"locks", resource::Folder{"/run/ztcp", 02770, "", "ztcp"}}};
   host.add_folder("/run");
@@ -30,10 +30,10 @@ TEST(Folder, AFolderWithSomethingElseInItStaysAndIsTold) {
   host.add_file("/run/ztcp/notes", "");
   const Outcome outcome = undo(host);
   EXPECT_TRUE(outcome.complete());
-  EXPECT_THAT(all_of(outcome.notes), HasSubstr("/run/ztcp: holds notes, and stays"));
+  EXPECT_THAT(all_of(outcome.notes), HasSubstr("/run/ztcp: contains notes, not removed"));
 }
 
-TEST(Folder, LocksThatJobsLeftGoWithTheirFolder) {
+TEST(Folder, LeftoverLocksAreRemovedWithTheirFolder) {
   FakeHost host = bare_machine();
   const FakeHost::State bare = host.state;
   ASSERT_TRUE(set_up(host).complete());
@@ -42,21 +42,21 @@ TEST(Folder, LocksThatJobsLeftGoWithTheirFolder) {
   expect_same(host.state, bare);
 }
 
-// run_dir = "/tmp" in a config would have closed it to everybody, and given away what is in it.
-TEST(Folder, AFolderInOtherUseIsNotGivenAway) {
+// run_dir = "/tmp" in a config would have locked out its users, and exposed its content.
+TEST(Folder, AFolderWithAnotherUseIsNotTaken) {
   FakeHost host = bare_machine();
   host.add_folder("/tmp", {01777, 0, 0});
   host.add_folder("/tmp/systemd-private");
   const Resources resources{{"locks", resource::Folder{"/tmp", 02770, "", "ztcp"}}};
   EXPECT_THAT(all_of(set_up(host, resources).faults),
-              HasSubstr("/tmp: is 1777 root:root and holds systemd-private: it is not made 2770 "
+              HasSubstr("/tmp: is 1777 root:root and holds systemd-private: not made 2770 "
                         "root:ztcp"));
   EXPECT_EQ(host.changes, 0U);
   host.state.nodes.erase("/tmp/systemd-private");
-  // As /run/lock is: its locks are not ztcp's.
+  // Like /run/lock: its locks are not ztcp's.
   host.add_file("/tmp/group-7.lock", "");
   EXPECT_THAT(all_of(set_up(host, resources).faults),
-              HasSubstr("/tmp: is 1777 root:root and is for everybody to write to"));
+              HasSubstr("/tmp: is 1777 root:root and is writable by everybody"));
   EXPECT_EQ(host.changes, 0U);
   host.state.nodes.at("/tmp").ownership = {0755, 0, 0};
   EXPECT_TRUE(set_up(host, resources).complete()) << "locks alone may be ztcp's own";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Interfaces that come back, on a machine that may have got others of their names.
+// Returning interfaces, on a machine that may have other interfaces with their names by then.
 #include "tools/ztcp_setup/resources/interface_restore.h"
 
 #include <cerrno>
@@ -26,7 +26,7 @@ using test::undo;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-TEST(InterfaceRestore, WhatCanNotBeRestoredIsAFaultAndTheRestGoesOn) {
+TEST(InterfaceRestore, AFailedRestoreIsAFaultAndTheRestGoesOn) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   const std::string route = "ip route add 10.99.0.0/16 via 10.77.1.1";
@@ -63,7 +63,7 @@ TEST(InterfaceRestore, InterfacesGetTheirNamesBackWithoutUdev) {
   expect_same(host.state, bare);
 }
 
-TEST(InterfaceRestore, ANameThatAnotherInterfaceHasIsAFaultAndThatOneIsLeftAlone) {
+TEST(InterfaceRestore, ANameTakenByAnotherInterfaceIsAFault) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   host.renames_interfaces = false;
@@ -78,8 +78,8 @@ TEST(InterfaceRestore, ANameThatAnotherInterfaceHasIsAFaultAndThatOneIsLeftAlone
   EXPECT_EQ(host.state.links.at("ens1f0"), stranger);
 }
 
-// Somebody gave a VLAN the same name meanwhile: on another NIC, or with another tag.
-TEST(InterfaceRestore, AVlanThatOnlyHasTheNameOfOursIsAFaultAndIsLeftAlone) {
+// Another VLAN got the same name meanwhile: on another NIC, or with another tag.
+TEST(InterfaceRestore, AnotherVlanWithTheSameNameIsAFault) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   InterfaceState stranger;

@@ -21,7 +21,7 @@ TEST(KernelWords, ASizeAndItsCountAreOneArgument) {
   EXPECT_THAT(lacking_words({"hugepages=20"}, {"ro", "hugepages=20"}), IsEmpty());
 }
 
-TEST(KernelWords, WhatOthersReserve) {
+TEST(KernelWords, FindsThePageWordsOfOthers) {
   const KernelWords ours{"hugepagesz=1G", "hugepages=20"};
   EXPECT_THAT(page_words_of_others({"ro", "hugepages=512"}, ours), ElementsAre("hugepages=512"));
   EXPECT_THAT(

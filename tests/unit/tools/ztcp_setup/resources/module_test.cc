@@ -22,7 +22,7 @@ using testing::HasSubstr;
 
 const Resources kVfio{{"the driver", resource::Module{"vfio-pci"}}};
 
-TEST(Module, OneThatWasLoadedBeforeStays) {
+TEST(Module, AModuleLoadedBeforeStays) {
   FakeHost host = bare_machine();
   host.state.modules.insert("vfio-pci");
   const FakeHost::State bare = host.state;
@@ -31,8 +31,8 @@ TEST(Module, OneThatWasLoadedBeforeStays) {
   test::expect_same(host.state, bare);
 }
 
-// The device would be taken from whoever gave it to the module since.
-TEST(Module, OneThatDrivesAnothersDeviceStays) {
+// Another program gave the device to the module since; unloading would take it away.
+TEST(Module, AModuleThatDrivesOtherDevicesStays) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host, kVfio).complete());
   host.state.nics.at(kNicA).driver = "vfio-pci";
@@ -42,14 +42,14 @@ TEST(Module, OneThatDrivesAnothersDeviceStays) {
   EXPECT_TRUE(host.state.modules.contains("vfio-pci"));
 }
 
-TEST(Module, OneThatIsNotToBeHadIsAFaultBeforeAnythingIsChanged) {
+TEST(Module, AMissingModuleIsAFaultBeforeAnyChange) {
   FakeHost host = bare_machine();
   host.errors["run modprobe --dry-run vfio-pci"] = ENOENT;
   EXPECT_THAT(all_of(set_up(host, kVfio).faults), HasSubstr("mend: install the modules"));
   EXPECT_EQ(host.changes, 0U);
 }
 
-TEST(Module, OneThatDoesNotLoadIsAFault) {
+TEST(Module, AModuleThatDoesNotLoadIsAFault) {
   FakeHost host = bare_machine();
   host.errors["run modprobe vfio-pci"] = EPERM;  // Locked down.
   EXPECT_THAT(all_of(set_up(host, kVfio).faults), HasSubstr("mend: sudo modprobe vfio-pci"));

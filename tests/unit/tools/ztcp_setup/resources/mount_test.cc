@@ -19,7 +19,7 @@ using test::set_up;
 using test::undo;
 using testing::HasSubstr;
 
-TEST(Mount, AMountInThePlaceOfOursStays) {
+TEST(Mount, AnotherMountAtTheFolderStays) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   ASSERT_EQ(host.state.mounts.size(), 1U);
@@ -27,7 +27,7 @@ TEST(Mount, AMountInThePlaceOfOursStays) {
   mounted = "hugetlbfs pagesize=1024M";
   const Outcome outcome = undo(host);
   EXPECT_TRUE(outcome.complete()) << all_of(outcome.faults);
-  EXPECT_THAT(all_of(outcome.notes), HasSubstr("which is not set-up's; it stays"));
+  EXPECT_THAT(all_of(outcome.notes), HasSubstr("which is not set-up's; not changed"));
   EXPECT_EQ(host.state.mounts.size(), 1U);
 }
 

@@ -43,7 +43,7 @@ TEST(Notice, RunsOnlyWhenSomethingBeforeItChanged) {
   EXPECT_EQ(runs(host), 3);
 }
 
-TEST(Notice, StaysDueUntilItRan) {
+TEST(Notice, ANoticeStaysDueUntilItRan) {
   FakeHost host = bare_machine();
   host.errors["run update-grub"] = EIO;
   EXPECT_FALSE(set_up(host, drop_in("iommu=pt\n")).complete());
@@ -53,7 +53,7 @@ TEST(Notice, StaysDueUntilItRan) {
   EXPECT_EQ(host.state.values.at("grub.cfg"), "iommu=pt\n");
 }
 
-TEST(Notice, AProgramThatIsMissingIsAFaultBeforeAnythingIsChanged) {
+TEST(Notice, AMissingProgramIsAFaultBeforeAnyChange) {
   FakeHost host = bare_machine();
   host.programs.erase("update-grub");
   EXPECT_THAT(all_of(set_up(host, drop_in("iommu=pt\n")).faults),

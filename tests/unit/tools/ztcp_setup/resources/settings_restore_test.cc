@@ -57,7 +57,7 @@ TEST(SettingsRestore, ASettingThatTheDriverRefusesIsNotedAndTheOthersAreSet) {
   expect_same(host.state, wanted);
 }
 
-TEST(SettingsRestore, ADriverIsNotBelievedThatItTookASetting) {
+TEST(SettingsRestore, SettingsAreVerifiedAfterTheDriverAcceptsThem) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   host.stuck_settings = {"features rx-gro-hw"};
@@ -74,7 +74,7 @@ TEST(SettingsRestore, SettingsThatADriverNoLongerHasAreNoted) {
   const Outcome undone = undo(host);
   EXPECT_TRUE(undone.complete()) << all_of(undone.faults);
   EXPECT_THAT(all_of(undone.notes),
-              HasSubstr("ens1f0: channels combined was 8 and is not to be had now: "
+              HasSubstr("ens1f0: channels combined was 8 and is unavailable now: "
                         "Operation not supported"));
 }
 

@@ -17,7 +17,7 @@ using test::FakeHost;
 using test::set_up;
 using test::undo;
 
-TEST(Unit, AUnitThatNobodyTellsOfIsDisabledAllTheSame) {
+TEST(Unit, AUnitOfUnknownStateIsDisabled) {
   const FakeHost bare = bare_machine();
   FakeHost host = bare;
   ASSERT_TRUE(set_up(host).complete());

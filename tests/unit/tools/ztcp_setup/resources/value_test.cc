@@ -36,7 +36,7 @@ TEST(Value, FewerPagesThanWantedIsAFaultWithBothNumbersAndTheRestGoesOn) {
   expect_same(host.state, bare);
 }
 
-TEST(Value, PagesThatCameWithTheNextBootAreOursToo) {
+TEST(Value, PagesFromTheNextBootCountAsOurs) {
   FakeHost host = bare_machine();
   host.state.largest_pages = 12;
   EXPECT_FALSE(set_up(host).complete());
@@ -46,7 +46,7 @@ TEST(Value, PagesThatCameWithTheNextBootAreOursToo) {
   EXPECT_EQ(host.state.values.at(kPages0), "0");
 }
 
-TEST(Value, PagesThatCameWithTheNextBootGoWithUndo) {
+TEST(Value, UndoRemovesPagesFromTheNextBoot) {
   FakeHost host = bare_machine();
   host.state.largest_pages = 12;
   EXPECT_FALSE(set_up(host).complete());
@@ -56,7 +56,7 @@ TEST(Value, PagesThatCameWithTheNextBootGoWithUndo) {
   EXPECT_EQ(host.state.values.at(kPages0), "0");
 }
 
-TEST(Value, MorePagesThanWantedAreLeftAlone) {
+TEST(Value, MorePagesThanWantedAreNotChanged) {
   FakeHost host = bare_machine();
   host.state.values[kPages0] = "64";
   ASSERT_TRUE(set_up(host).complete());
@@ -65,16 +65,16 @@ TEST(Value, MorePagesThanWantedAreLeftAlone) {
   EXPECT_EQ(host.state.values.at(kPages0), "64");
 }
 
-TEST(Value, UndoTakesOnlyItsOwnPages) {
+TEST(Value, UndoRemovesOnlyItsOwnPages) {
   FakeHost host = bare_machine();
   host.state.values[kPages0] = "4";
   ASSERT_TRUE(set_up(host).complete());
-  host.state.values[kPages0] = "30";  // Somebody wanted 10 more.
+  host.state.values[kPages0] = "30";  // Another program added 10.
   ASSERT_TRUE(undo(host).complete());
   EXPECT_EQ(host.state.values.at(kPages0), "14");
 }
 
-TEST(Value, FewerPagesWantedLaterAreAllGivenBack) {
+TEST(Value, UndoAfterAReductionFreesAllPages) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   Resources fewer = all_resources();

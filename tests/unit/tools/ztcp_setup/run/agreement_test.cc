@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What --dry-run announces is what set-up does: --dry-run, apply, --dry-run again, apply less, undo
-// and --dry-run once more, on one machine, for every kind of resource.
+// --dry-run announces exactly the changes of set-up: --dry-run, apply, --dry-run again, apply less,
+// undo and --dry-run once more, on one machine, for every kind of resource.
 #include "tests/unit/tools/ztcp_setup/agreement.h"
 
 #include <set>
@@ -26,7 +26,7 @@ TEST(Agreement, EveryKindHasACase) {
   EXPECT_EQ(kinds.size(), std::variant_size_v<Kinds::What>);
 }
 
-TEST(Agreement, OfEveryKind) {
+TEST(Agreement, DryRunAgreesWithRunsForEveryKind) {
   for (const KindCase& one : test::kind_cases()) {
     SCOPED_TRACE(one.resource().why);
     FakeHost host = bare_machine();
@@ -39,7 +39,9 @@ TEST(Agreement, OfEveryKind) {
   }
 }
 
-TEST(Agreement, OfAllKindsTogether) { expect_agreement(bare_machine(), test::all_resources()); }
+TEST(Agreement, DryRunAgreesWithRunsForAllKindsTogether) {
+  expect_agreement(bare_machine(), test::all_resources());
+}
 
 }  // namespace
 }  // namespace ztcp::setup

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the unit makes up for at each boot.
+// Settings that the systemd unit restores at each boot.
 #include <cerrno>
 #include <utility>
 
@@ -22,7 +22,7 @@ using test::set_up;
 using test::undo;
 using testing::HasSubstr;
 
-TEST(ApplyAgain, ABootIsMadeUpFor) {
+TEST(ApplyAgain, SettingsLostAtBootAreAppliedAgain) {
   FakeHost host = bare_machine();
   const FakeHost::State bare = host.state;
   ASSERT_TRUE(set_up(host).complete());
@@ -37,7 +37,7 @@ TEST(ApplyAgain, ABootIsMadeUpFor) {
   expect_same(host.state, bare);
 }
 
-TEST(ApplyAgain, AGroupIsRememberedUntilTheNetworkKnowsIt) {
+TEST(ApplyAgain, AGroupsNumberComesFromTheJournal) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   const FakeHost::State whole = host.state;
@@ -51,7 +51,7 @@ TEST(ApplyAgain, AGroupIsRememberedUntilTheNetworkKnowsIt) {
   EXPECT_TRUE(undo(host).complete());
 }
 
-TEST(ApplyAgain, AnInterruptedSetUpIsLeftToTheOperator) {
+TEST(ApplyAgain, AnInterruptedSetUpIsNotContinuedAtBoot) {
   FakeHost host = bare_machine();
   host.kill_at(40, FakeHost::When::kBefore);
   EXPECT_THROW(set_up(host), Killed);
@@ -60,7 +60,7 @@ TEST(ApplyAgain, AnInterruptedSetUpIsLeftToTheOperator) {
   const auto changes = host.changes;
   auto journal = Journal::open(host);
   const Outcome again = apply_after_boot(host, *journal, {});
-  EXPECT_THAT(all_of(again.faults), HasSubstr("cut off"));
+  EXPECT_THAT(all_of(again.faults), HasSubstr("interrupted"));
   EXPECT_EQ(host.changes, changes);
 }
 

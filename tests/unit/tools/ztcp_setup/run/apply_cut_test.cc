@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Set-up and undo killed at every change they make, and cut off by the power.
+// Set-up and undo killed at every change they make, and interrupted by a power failure.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ void kill_everywhere(const FakeHost& start, const Action& action, const Check& c
         killed = true;
       }
       host.kill_at(0, when);
-      // Only a file can be there in half.
+      // Only a file can exist in part.
       if (killed && when == FakeHost::When::kHalfWay && !host.log.back().starts_with("create"))
         continue;
       SCOPED_TRACE(fmt::format("killed at change {} ({}): {}", n, static_cast<int>(when),
@@ -61,14 +61,14 @@ void kill_everywhere(const FakeHost& start, const Action& action, const Check& c
   }
 }
 
-TEST(Apply, KilledAnywhereUndoPutsItRight) {
+TEST(Apply, UndoWorksAfterAnyInterruption) {
   const FakeHost start = bare_machine();
   kill_everywhere(
       start, [](FakeHost& host) { set_up(host); },
       [&](FakeHost& host) { expect_undone(host, start.state); });
 }
 
-TEST(Apply, KilledAnywhereASecondRunPutsItRight) {
+TEST(Apply, ASecondRunWorksAfterAnyInterruption) {
   const FakeHost start = bare_machine();
   FakeHost whole = start;
   ASSERT_TRUE(set_up(whole).complete());
@@ -80,7 +80,7 @@ TEST(Apply, KilledAnywhereASecondRunPutsItRight) {
       });
 }
 
-TEST(Apply, AfterACutTheHalfDoneIsRevertedButForPages) {
+TEST(Apply, AfterAnInterruptionAllButPagesIsReverted) {
   const FakeHost start = bare_machine();
   FakeHost whole = start;
   ASSERT_TRUE(set_up(whole).complete());
@@ -98,7 +98,7 @@ TEST(Apply, AfterACutTheHalfDoneIsRevertedButForPages) {
       });
 }
 
-TEST(Apply, UndoKilledAnywhereIsUndoneAgainOrSetUpAgain) {
+TEST(Apply, AnInterruptedUndoCanBeRepeatedOrSetUpAgain) {
   const FakeHost start = bare_machine();
   FakeHost whole = start;
   ASSERT_TRUE(set_up(whole).complete());
@@ -112,14 +112,14 @@ TEST(Apply, UndoKilledAnywhereIsUndoneAgainOrSetUpAgain) {
       });
 }
 
-TEST(Apply, PowerCutAnywhereUndoOrASecondRunAfterTheBoot) {
+TEST(Apply, UndoAndASecondRunWorkAfterAnyPowerCut) {
   const FakeHost start = bare_machine();
   FakeHost booted = start;
   booted.boot();
   const auto undo_and_compare = [&](FakeHost& host) {
     const Outcome undone = undo(host);
     EXPECT_TRUE(undone.complete()) << all_of(undone.faults);
-    // A boot forgets addresses and undo brings them back if it had taken them.
+    // A boot loses addresses; undo restores them if it had recorded them.
     for (const auto& [name, link] : host.state.links) {
       if (!booted.state.links.contains(name)) {
         EXPECT_THAT(name, HasSubstr(".7"));

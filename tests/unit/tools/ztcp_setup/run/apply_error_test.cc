@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Set-up and undo on a machine where an operation fails or something is missing: each fault is told
-// with what mends it, which set_up() and undo() of bare_machine.h look at.
+// Set-up and undo on a machine where an operation fails or something is missing: each fault has a
+// mend, which set_up() and undo() of bare_machine.h check.
 #include <cerrno>
 #include <cstdint>
 #include <set>
@@ -28,7 +28,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-TEST(ApplyError, WhicheverOperationFails) {
+TEST(ApplyError, EachFailingOperationIsReportedAndUndone) {
   const FakeHost bare = bare_machine();
   FakeHost whole = bare;
   ASSERT_TRUE(set_up(whole).complete());
@@ -48,8 +48,8 @@ TEST(ApplyError, WhicheverOperationFails) {
   EXPECT_GT(faults, 50U) << "hardly anything failed";
 }
 
-// A disk that is full for a moment: what the journal knew of the machine before must outlive it.
-TEST(ApplyError, AJournalThatIsNotSavedOnceForgetsNothing) {
+// A disk that is full for a moment: the journal's record of the machine before set-up must survive.
+TEST(ApplyError, AFailedSaveOfTheJournalLosesNothing) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   host.boot();
@@ -75,7 +75,7 @@ TEST(ApplyError, AJournalThatIsNotSavedOnceForgetsNothing) {
   EXPECT_GT(failed, 2U);
 }
 
-TEST(ApplyError, WhateverIsMissing) {
+TEST(ApplyError, EachMissingPreconditionIsAFault) {
   const FakeHost bare = bare_machine();
   const auto faults_without = [&](const auto& remove, const Resources& resources) {
     FakeHost host = bare;

@@ -26,7 +26,7 @@ using test::undo;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-TEST(Apply, TakesTheMachineAndUndoGivesItBack) {
+TEST(Apply, AppliesAllAndUndoRestoresAll) {
   FakeHost host = bare_machine();
   const FakeHost::State bare = host.state;
   const Outcome done = set_up(host);
@@ -59,7 +59,7 @@ TEST(Apply, TheJournalKeepsTheOrderSoThatUndoGoesBackwards) {
   EXPECT_EQ(recorded, wanted);
 }
 
-TEST(Apply, DoesNothingTwice) {
+TEST(Apply, ASecondRunChangesNothing) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   const FakeHost::State first = host.state;
@@ -88,10 +88,10 @@ TEST(Apply, StopsBetweenStepsWhenAsked) {
   expect_same(host.state, bare);
 }
 
-TEST(Apply, GoesOnWhenNobodyListensAnyMore) {
+TEST(Apply, GoesOnWithoutAReaderOfItsOutput) {
   Resources resources = all_resources();
   for (Resource& resource : resources)
-    resource.why += std::string(1000, '.');  // More than stdio holds back.
+    resource.why += std::string(1000, '.');  // More than stdio's buffer.
   EXPECT_EXIT(
       {
         if (std::freopen("/dev/full", "w", stdout) == nullptr) std::_Exit(2);

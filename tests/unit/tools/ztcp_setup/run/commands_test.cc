@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a dry run and a run plan for, from the same words of the command line.
+// The plans of a dry run and of a run, from the same command line.
 #include "tools/ztcp_setup/run/commands.h"
 
 #include <filesystem>
@@ -17,8 +17,8 @@ namespace {
 using testing::Contains;
 using testing::ResultOf;
 
-// The journal and the paths that are walked for root name it so, whatever the folder is.
-TEST(PlanHere, AConfigInThisFolderIsNamedFromTheTop) {
+// The journal, and the walk of paths as root, use absolute paths.
+TEST(PlanHere, ARelativeConfigPathBecomesAbsolute) {
   test::FakeHost host(test::tree_text("server-8gpu-9nic"));
   PlanRequest request;
   request.config_path = "./no-such.conf";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Journals on disk outlive the ztcp_setup that wrote them: those of tests/data/setup/journals are
-// undone as the one that wrote them did, and written today as they were then.
+// Journals on disk outlive the ztcp_setup that wrote them: those of tests/data/setup/journals must
+// be undone as their writer did, and written today as they were then.
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -45,7 +45,7 @@ Lines lines_in(const std::string& text) {
   return lines;
 }
 
-// STORY.golden by section: "undo".
+// Sections of STORY.golden: "undo".
 std::map<std::string, std::string> sections_of(const std::string& text) {
   std::istringstream stream(text);
   std::map<std::string, std::string> sections;
@@ -96,7 +96,7 @@ class GoldenJournal : public testing::TestWithParam<JournalStory> {
       sections_of(golden_file(GetParam().name + ".golden").value_or(""));
 };
 
-TEST_P(GoldenJournal, IsUndoneAsBefore) {
+TEST_P(GoldenJournal, UndoMatchesTheStoredOne) {
   FakeHost host;
   host.state = test::state_of(changed(bare_, golden_.at("then")));
   if (journal_) host.add_file(Journal::kPath, *journal_, {0600, 0, 0});
@@ -105,7 +105,7 @@ TEST_P(GoldenJournal, IsUndoneAsBefore) {
   EXPECT_EQ(differences(bare_, lines_of(host.state)), golden_.at("left"));
 }
 
-TEST_P(GoldenJournal, IsWrittenAsBefore) {
+TEST_P(GoldenJournal, TextMatchesTheStoredOne) {
   FakeHost host = test::story_machine();
   ASSERT_EQ(lines_of(host.state), bare_);
   GetParam().tell(host);
@@ -123,9 +123,9 @@ INSTANTIATE_TEST_SUITE_P(Stories, GoldenJournal, testing::ValuesIn(test::journal
                            return name;
                          });
 
-// A field that is lost, of another type or of another value, an entry that is lost or there twice:
-// the journal is refused, or undone as far as it goes, and nothing else happens.
-TEST(DamagedJournal, IsRefusedOrUndone) {
+// Lost fields, other types or values, lost or duplicate entries: the journal is refused, or undone
+// as far as possible, and nothing else happens.
+TEST(DamagedJournal, ADamagedJournalIsRefusedOrUndone) {
   std::size_t refused = 0;
   std::size_t undone = 0;
   std::mt19937 random(7);
@@ -168,7 +168,7 @@ TEST(DamagedJournal, IsRefusedOrUndone) {
       try {
         revert_all(host, *journal, {});
       } catch (const std::logic_error&) {
-        // Of the machine in memory, which has no such NIC, and whose values are numbers.
+        // Thrown by the machine in memory, which has no such NIC, and has only numbers as values.
       }
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The text of the journal, and what is none.
+// The journal's text, and malformed texts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -18,14 +18,15 @@ std::string why_not_read(const std::string& text) {
   return read ? "" : to_string(read.error());
 }
 
-TEST(JournalJson, WhatFitsNoRunIsRefused) {
+TEST(JournalJson, ContradictoryEntriesAreRefused) {
   const Entry notice{
       {"n", resource::Notice{{"update-grub"}}}, resource::Notice::Before{true}, true};
   const Entry file{
       {"a file", resource::File{"/etc/a", "b", 0644, ""}}, resource::File::Before{}, true};
   EXPECT_THAT(why_not_read(journal_text({{notice, file, notice}, true})),
-              HasSubstr("notice update-grub stands there twice"));
-  EXPECT_THAT(why_not_read(journal_text({{file, file}, true})), HasSubstr("/etc/a stands there"));
+              HasSubstr("notice update-grub is listed twice"));
+  EXPECT_THAT(why_not_read(journal_text({{file, file}, true})),
+              HasSubstr("/etc/a is listed twice"));
   for (const resource::Notice& nothing : {resource::Notice{}, resource::Notice{{""}}})
     EXPECT_THAT(why_not_read(journal_text({{{{"n", nothing}, std::nullopt, true}}, true})),
                 HasSubstr("names no program"));
@@ -34,7 +35,7 @@ TEST(JournalJson, WhatFitsNoRunIsRefused) {
   EXPECT_THAT(why_not_read(text), HasSubstr("no mode: 200644"));
 }
 
-TEST(JournalJson, ReadsBackWhatItWrote) {
+TEST(JournalJson, ReadsBackItsOwnText) {
   InterfaceState link;
   link.name = "eth1";
   link.mac = "02:00:00:00:00:01";

@@ -27,10 +27,10 @@ std::string refusal(FakeHost host) {
   return journal ? "" : to_string(journal.error());
 }
 
-TEST(Journal, RefusesWhatOthersCouldHaveWritten) {
+TEST(Journal, RefusesAJournalWritableByOthers) {
   EXPECT_THAT(refusal(with_journal("{}", {0600, 1000, 0})), HasSubstr("belongs to user 1000"));
   EXPECT_THAT(refusal(with_journal("{}", {0666, 0, 0})), HasSubstr("mode 0666"));
-  EXPECT_THAT(refusal(with_journal("{}", {0660, 0, 990})), HasSubstr("may be written by others"));
+  EXPECT_THAT(refusal(with_journal("{}", {0660, 0, 990})), HasSubstr("is writable by others"));
   FakeHost open_folder = with_journal("{}");
   open_folder.state.nodes[Journal::kFolder].ownership = {01777, 0, 0};
   EXPECT_THAT(refusal(open_folder), HasSubstr("/var/lib/ztcp"));
@@ -39,11 +39,11 @@ TEST(Journal, RefusesWhatOthersCouldHaveWritten) {
   EXPECT_THAT(refusal(linked), HasSubstr("is a symbolic link"));
 }
 
-TEST(Journal, RefusesWhatIsNoFile) {
+TEST(Journal, RefusesAJournalThatIsNotAFile) {
   for (const FileKind kind : {FileKind::kFolder, FileKind::kPipe, FileKind::kSocket}) {
     FakeHost host = with_journal("{}");
     host.state.nodes[Journal::kPath] = {kind, {0600, 0, 0}, ""};
-    EXPECT_THAT(refusal(host), HasSubstr("is no file"));
+    EXPECT_THAT(refusal(host), HasSubstr("is not a file"));
     EXPECT_THAT(refusal(host), Not(HasSubstr("sudo"))) << "root has run it";
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a dry run says of refusals, of what is given back and of a run that was cut off.
+// The output of a dry run about refusals, reverts and an interrupted run.
 #include "tools/ztcp_setup/run/preview.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ Plan plan_of(const Resources& resources) {
   plan.resources = resources;
   return plan;
 }
-TEST(PreviewOfARun, WhatSetUpWouldRefuseIsTold) {
+TEST(PreviewOfARun, FaultsOfTheRunAreReported) {
   FakeHost host = bare_machine();
   host.add_folder("/usr/local/tfabric", {0777, 0, 0});
   host.programs.erase("grubby");
@@ -42,13 +42,13 @@ TEST(PreviewOfARun, WhatSetUpWouldRefuseIsTold) {
     told.push_back(note.problem);
   }
   EXPECT_EQ(all_of(told), all_of(set_up(host).faults));
-  EXPECT_THAT(all_of(told), HasSubstr("/usr/local/tfabric: may be written by others"));
-  EXPECT_THAT(all_of(told), HasSubstr("there is no grubby"));
+  EXPECT_THAT(all_of(told), HasSubstr("/usr/local/tfabric: is writable by others"));
+  EXPECT_THAT(all_of(told), HasSubstr("grubby, which changes it, is not installed"));
   EXPECT_EQ(host.changes, 0U);
 }
 
-// As --add itself does.
-TEST(PreviewOfARun, NothingIsAddedToWhatIsNotWhole) {
+// As in --add itself.
+TEST(PreviewOfARun, NothingIsAddedToAnIncompleteSetUp) {
   FakeHost host = bare_machine();
   Plan bare = plan_of(all_resources());
   preview_run(host, Mode::kAdd, bare);
@@ -61,13 +61,13 @@ TEST(PreviewOfARun, NothingIsAddedToWhatIsNotWhole) {
   Plan cut = plan_of(all_resources());
   preview_run(host, Mode::kAdd, cut);
   ASSERT_FALSE(cut.notes.empty());
-  EXPECT_THAT(cut.notes.front().problem.what, HasSubstr("nothing whole to add to"));
+  EXPECT_THAT(cut.notes.front().problem.what, HasSubstr("no complete set-up to add to"));
   // A run that only prepares the next boot reverts first, too.
   Plan before_boot = plan_of(all_resources());
   before_boot.awaits_reboot = true;
   preview_run(host, Mode::kFresh, before_boot);
   ASSERT_FALSE(before_boot.notes.empty());
-  EXPECT_THAT(before_boot.notes.front().problem.what, HasSubstr("is reverted first"));
+  EXPECT_THAT(before_boot.notes.front().problem.what, HasSubstr("are reverted first"));
 
   FakeHost whole = bare_machine();
   ASSERT_TRUE(set_up(whole).complete());
@@ -76,7 +76,7 @@ TEST(PreviewOfARun, NothingIsAddedToWhatIsNotWhole) {
   EXPECT_THAT(more.notes, IsEmpty());
 }
 
-TEST(PreviewOfARun, WhatIsGivenBackIsAChange) {
+TEST(PreviewOfARun, RevertsAreListedAsChanges) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   Plan same = plan_of(all_resources());
@@ -93,7 +93,7 @@ TEST(PreviewOfARun, WhatIsGivenBackIsAChange) {
   EXPECT_EQ(host.changes, changes);
 }
 
-TEST(PreviewOfARun, AnInterruptedRunIsTold) {
+TEST(PreviewOfARun, AnInterruptedRunIsReported) {
   FakeHost host = bare_machine();
   host.kill_at(40, FakeHost::When::kBefore);
   EXPECT_THROW(set_up(host), Killed);
@@ -101,11 +101,11 @@ TEST(PreviewOfARun, AnInterruptedRunIsTold) {
   Plan plan = plan_of(all_resources());
   preview_run(host, Mode::kFresh, plan);
   ASSERT_THAT(plan.notes, SizeIs(1));
-  EXPECT_THAT(plan.notes[0].problem.what, HasSubstr("cut off"));
+  EXPECT_THAT(plan.notes[0].problem.what, HasSubstr("was interrupted"));
 }
 
-// All that was wrong is told once set-up has gone back to the beginning: that was a change.
-TEST(PreviewOfARun, APlanWithFaultsSaysWhatWasRevertedBeforeIt) {
+// Faults found after set-up has reverted an interrupted run: that was a change.
+TEST(PreviewOfARun, APlanWithFaultsReportsThePrecedingReverts) {
   FakeHost host = bare_machine();
   host.kill_at(60, FakeHost::When::kBefore);
   EXPECT_THROW(set_up(host), Killed);
@@ -120,11 +120,11 @@ TEST(PreviewOfARun, APlanWithFaultsSaysWhatWasRevertedBeforeIt) {
   plan.fabric->nics.emplace_back();
   note_reverted(plan, back);
   const std::string text = faults_text(plan, back.changed());
-  EXPECT_THAT(text, HasSubstr("what it did was reverted, but for its hugepages"));
+  EXPECT_THAT(text, HasSubstr("its changes were reverted, except for its hugepages"));
   EXPECT_THAT(text, HasSubstr("ens1f0: ring rx was 4096 and is 256 now"));
-  EXPECT_THAT(text, HasSubstr("what the run before had done was reverted, nothing else was "
+  EXPECT_THAT(text, HasSubstr("the changes of the previous run were reverted, nothing else was "
                               "changed\n"));
-  EXPECT_THAT(to_json(plan, {}, "set-up"), HasSubstr("what it did was reverted"));
+  EXPECT_THAT(to_json(plan, {}, "set-up"), HasSubstr("its changes were reverted"));
 
   Plan fresh = plan_of(all_resources());
   fresh.pairs = plan.pairs;

@@ -46,14 +46,14 @@ TEST(PreviewUndo, ShowsTheStepsOfUndoInTheirOrder) {
   EXPECT_THAT(to_text(preview), HasSubstr("nothing was changed"));
 }
 
-TEST(PreviewUndo, TellsWhereAnEditWillBe) {
+TEST(PreviewUndo, NamesTheFileOfASavedEdit) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   host.add_file(kConfig, "schema = 1\n# mine\n");
   EXPECT_THAT(all_of(preview_of(host).notes), HasSubstr("ztcp.conf.edited"));
 }
 
-TEST(PreviewUndo, ANicThatAProcessHasIsAFault) {
+TEST(PreviewUndo, ANicInUseIsAFault) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   for (const auto& [path, node] : host.state.nodes)
@@ -65,7 +65,7 @@ TEST(PreviewUndo, ANicThatAProcessHasIsAFault) {
   EXPECT_THAT(to_json(preview), HasSubstr("undo would be refused"));
 }
 
-TEST(PreviewUndo, OfABareMachineThereIsNothing) {
+TEST(PreviewUndo, ABareMachineHasNothingToUndo) {
   FakeHost host = bare_machine();
   EXPECT_THAT(to_text(preview_of(host)), HasSubstr("nothing to undo"));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Undo, and what a run gives back that is wanted no longer.
+// Undo, and resources that a run reverts because they are no longer wanted.
 #include "tools/ztcp_setup/run/revert.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ using test::undo;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(Revert, WhatIsNoLongerWantedIsGivenBack) {
+TEST(Revert, UnwantedResourcesAreReverted) {
   FakeHost host = bare_machine();
   const FakeHost::State bare = host.state;
   ASSERT_TRUE(set_up(host).complete());
@@ -40,7 +40,7 @@ TEST(Revert, WhatIsNoLongerWantedIsGivenBack) {
   expect_same(host.state, bare);
 }
 
-TEST(Revert, MoreIsAppliedBesideWhatThereIs) {
+TEST(Revert, AddingKeepsAppliedResources) {
   FakeHost host = bare_machine();
   const FakeHost::State bare = host.state;
   Resources first = all_resources();

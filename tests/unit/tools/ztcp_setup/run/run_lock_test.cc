@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Two runs at once, as processes of this machine.
+// Two runs at the same time, as processes of this machine.
 #include "tools/ztcp_setup/run/run_lock.h"
 
 #include <csignal>
@@ -35,7 +35,7 @@ class RunLocks : public testing::Test {
   LiveHost host_;
 };
 
-TEST_F(RunLocks, ASecondRunLearnsWhoHoldsTheLock) {
+TEST_F(RunLocks, ASecondRunNamesTheHolderOfTheLock) {
   const std::string path = tree_.path("etc/lock");
   const pid_t other = ::fork();
   if (other == 0) {
@@ -52,14 +52,14 @@ TEST_F(RunLocks, ASecondRunLearnsWhoHoldsTheLock) {
   EXPECT_TRUE(RunLock::take(std::chrono::milliseconds{0}, path).has_value());
 }
 
-// Half a boot loader's menu is worse than a second run that has to wait.
-TEST_F(RunLocks, AProgramOutlivesItsKilledRunAndASecondRunLearnsOfIt) {
+// A second run waits, since a half-written boot loader menu would be worse.
+TEST_F(RunLocks, AProgramThatOutlivesItsRunBlocksASecondRun) {
   const std::string path = tree_.path("etc/lock");
   const std::string folder = tree_.path("etc");
   const pid_t killed = ::fork();
   if (killed == 0) {
     const auto lock = RunLock::take(std::chrono::milliseconds{0}, path);
-    // Ten seconds at most, should the test end before it.
+    // At most ten seconds, should the test end before it.
     const std::string script = fmt::format(
         "touch {0}/begun; for i in $(seq 500); do [ -e {0}/go ] && break; sleep 0.02; done; "
         "echo goes on && touch {0}/whole",
@@ -76,7 +76,8 @@ TEST_F(RunLocks, AProgramOutlivesItsKilledRunAndASecondRunLearnsOfIt) {
   ASSERT_FALSE(beside.has_value());
   EXPECT_THAT(beside.error().what, HasSubstr(fmt::format("process {}", killed)));
   ASSERT_FALSE(behind.has_value());
-  EXPECT_THAT(behind.error().what, HasSubstr("what an earlier ztcp_setup began is still at work"));
+  EXPECT_THAT(behind.error().what,
+              HasSubstr("a program that an earlier ztcp_setup started is still running"));
   EXPECT_THAT(behind.error().what, HasSubstr("(sh)"));
   EXPECT_TRUE(RunLock::take(std::chrono::seconds{20}, path).has_value());
   EXPECT_TRUE(fs::exists(folder + "/whole"));

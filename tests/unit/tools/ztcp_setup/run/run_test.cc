@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Whole runs on a machine in memory, from the question whether they may to their last line.
+// Whole runs on a machine in memory, from the check of permissions to their last line.
 #include "tools/ztcp_setup/run/run.h"
 
 #include <array>
@@ -42,7 +42,7 @@ class RunAsRoot : public testing::Test {
       .lock_path = fmt::format("{}ztcp-run-test-{}.lock", testing::TempDir(), ::getpid())};
 };
 
-TEST_F(RunAsRoot, ThePlannerLearnsWhatWasReverted) {
+TEST_F(RunAsRoot, ThePlannerGetsThePrecedingReverts) {
   FakeHost host = bare_machine();
   host.kill_at(60, FakeHost::When::kBefore);
   EXPECT_THROW(set_up(host), Killed);
@@ -58,7 +58,7 @@ TEST_F(RunAsRoot, ThePlannerLearnsWhatWasReverted) {
   EXPECT_FALSE(changed) << "the second time there is nothing left to revert but pages";
 }
 
-TEST_F(RunAsRoot, AddWaitsForTheRunThatItsNicHadUdevStart) {
+TEST_F(RunAsRoot, AddWaitsForARunStartedByUdev) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
   std::array<int, 2> taken{};
@@ -80,7 +80,7 @@ TEST_F(RunAsRoot, AddWaitsForTheRunThatItsNicHadUdevStart) {
   ::waitpid(udevs, nullptr, 0);
 }
 
-TEST_F(RunAsRoot, UndoNeedsNoTrustInAConfigThatItDoesNotTouch) {
+TEST_F(RunAsRoot, UndoDoesNotRequireATrustedConfig) {
   FakeHost host = bare_machine();
   const FakeHost::State bare = host.state;
   ASSERT_TRUE(set_up(host).complete());

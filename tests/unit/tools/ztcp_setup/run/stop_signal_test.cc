@@ -10,7 +10,7 @@
 namespace ztcp::setup {
 namespace {
 
-// In a process of its own: what a signal does is for the whole process.
+// In a separate process: signal handlers apply to the whole process.
 int after(int number) {
   stop_on_signals();
   if (stop_requested()) return 2;
@@ -18,7 +18,7 @@ int after(int number) {
   return stop_requested() ? 0 : 1;
 }
 
-TEST(StopSignal, AsksToStopAndEndsNothing) {
+TEST(StopSignal, ASignalRequestsAStopWithoutEndingTheProcess) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP})
     EXPECT_EXIT(std::_Exit(after(number)), testing::ExitedWithCode(0), "") << number;
 }

@@ -35,7 +35,7 @@ using testing::IsEmpty;
 FakeHost machine(const std::string& tree) {
   FakeHost host(test::tree_text(tree));
   host.state.values["/proc/self/status"] = "CapEff:\tffffffffffffffff";  // Checked by root.
-  // Installed by no package, on a machine of systemd's.
+  // Not installed from a package, on a machine with systemd.
   for (const char* folder : {"/run", "/run/systemd", "/run/systemd/system", "/opt"})
     host.add_folder(folder);
   host.add_file("/opt/ztcp_setup", "ELF", {0755, 0, 0});
@@ -50,7 +50,7 @@ std::string faults_of(const std::vector<config::Check>& checks) {
   return all_of(faults);
 }
 
-// The faults that --check finds.
+// The faults found by --check.
 std::string check(FakeHost& host) {
   const CheckReport report = check_here(host, config::kDefaultPath, nullptr);
   return all_of(report.load_problems) + faults_of(report.checks);
@@ -74,7 +74,7 @@ std::vector<WholeRun> whole_runs() {
 
 class WholeRuns : public testing::TestWithParam<WholeRun> {};
 
-TEST_P(WholeRuns, Agree) {
+TEST_P(WholeRuns, AllCommandsAgreeAboutTheMachine) {
   FakeHost host = machine(GetParam().tree);
   const FakeHost::State bare = host.state;
   const DryRun told = dry_run_of(host, GetParam().request);
@@ -107,7 +107,7 @@ TEST_P(WholeRuns, Agree) {
 INSTANTIATE_TEST_SUITE_P(Trees, WholeRuns, testing::ValuesIn(whole_runs()),
                          [](const auto& run) { return run.param.name; });
 
-TEST(WholeRun, NoKindIsMissing) {
+TEST(WholeRun, EveryKindOfResourceOccurs) {
   std::set<std::size_t> kinds;
   for (const WholeRun& run : whole_runs()) {
     FakeHost host = machine(run.tree);
@@ -125,7 +125,7 @@ PlanRequest one_nic() {
   return request;
 }
 
-TEST(WholeRun, WithOtherPagesTheSecondTime) {
+TEST(WholeRun, ASecondRunMayChangeThePages) {
   FakeHost host = machine("no-gpu");
   const FakeHost::State bare = host.state;
   PlanRequest request = one_nic();
@@ -143,8 +143,8 @@ TEST(WholeRun, WithOtherPagesTheSecondTime) {
   expect_same(host.state, bare);
 }
 
-// The NIC that is wanted no longer is given back before the other is taken.
-TEST(WholeRun, WithAnotherNicTheSecondTime) {
+// The unwanted NIC is given back before the other is taken.
+TEST(WholeRun, ASecondRunMayChangeTheNic) {
   FakeHost host = machine("vlan");
   const FakeHost::State bare = host.state;
   PlanRequest request = test::for_a_group();
@@ -166,7 +166,7 @@ TEST(WholeRun, WithAnotherNicTheSecondTime) {
 }
 
 // Nothing is taken before the boot that brings the IOMMU; then all is.
-TEST(WholeRun, WithABootForTheIommu) {
+TEST(WholeRun, NicsAreTakenAfterTheBootWithTheIommu) {
   FakeHost host = machine("no-gpu");
   const FakeHost::State bare = host.state;
   PlanRequest request = one_nic();
@@ -191,8 +191,8 @@ TEST(WholeRun, WithABootForTheIommu) {
   EXPECT_THAT(lines_of(dry_run_of(host, request)), IsEmpty());
 }
 
-// Also where a run in between took the edit over and found nothing to change, once or often.
-TEST(WholeRun, AnEditThatASecondRunTookOverIsKeptByUndo) {
+// Also if runs in between took the edit over and found nothing to change, once or often.
+TEST(WholeRun, UndoKeepsAnEditAfterASecondRun) {
   FakeHost host = machine("too-few-nics");
   ASSERT_TRUE(test::set_up(host, plan_of(host).resources).complete());
   std::string edited = host.state.nodes.at(config::kDefaultPath).text;
@@ -214,8 +214,8 @@ TEST(WholeRun, AnEditThatASecondRunTookOverIsKeptByUndo) {
   EXPECT_EQ(*kept, edited);
 }
 
-// A value that set-up writes itself is no edit, nor is one that came back to what set-up wrote.
-TEST(WholeRun, WhatSetUpWroteAnewIsNoEdit) {
+// A value that set-up writes itself is not an edit, nor is a return to the text that it wrote.
+TEST(WholeRun, ARewriteBySetUpIsNotAnEdit) {
   FakeHost host = machine("too-few-nics");
   const FakeHost::State bare = host.state;
   ASSERT_TRUE(test::set_up(host, plan_of(host).resources).complete());
@@ -230,8 +230,8 @@ TEST(WholeRun, WhatSetUpWroteAnewIsNoEdit) {
   expect_same(host.state, bare);
 }
 
-// What --boot says of a config that was edited, or is no file any more.
-TEST(WholeRun, TheConfigIsReadFromTheMachineThatIsSetUp) {
+// The result of --boot for a config that was edited, or is no longer a file.
+TEST(WholeRun, BootReadsTheConfigOfTheMachine) {
   FakeHost host = machine("no-gpu");
   ASSERT_TRUE(test::set_up(host, plan_of(host, one_nic()).resources).complete());
   FakeHost::Node& config = host.state.nodes.at(config::kDefaultPath);
@@ -244,7 +244,7 @@ TEST(WholeRun, TheConfigIsReadFromTheMachineThatIsSetUp) {
   config.text = std::string(2U << 20, '#');
   EXPECT_THAT(check(host), HasSubstr("not a config file"));
   config = {FileKind::kPipe, {0600, 0, 0}, ""};
-  EXPECT_THAT(to_string(plan_here(host, request).error()), HasSubstr("is a pipe, no file"));
+  EXPECT_THAT(to_string(plan_here(host, request).error()), HasSubstr("is a pipe, not a file"));
   config = {FileKind::kLink, {0777, 0, 0}, "moved.conf"};
   host.add_file(config::folder_of(config::kDefaultPath) + "/moved.conf", text);
   EXPECT_EQ(check_here(host, config::kDefaultPath, nullptr).load_problems.size(), 0U);
