@@ -40,7 +40,7 @@ void Bootstrap::close_all() noexcept {
   peers_.clear();
 }
 
-// Everybody learns where everybody runs.
+// Tells every rank the place of every rank.
 void Bootstrap::introduce() {
   for (const Bytes& place : all_gather(bytes_of(my_place()))) places_.push_back(text_of(place));
 }
@@ -57,7 +57,7 @@ void Bootstrap::send(Peer& peer, FrameType type, std::span<const std::byte> payl
       if (Clock::now() > deadline) lost(peer);
       wait_for(peer.fd, POLLOUT);
     } else {
-      // It may have said why before it went.
+      // It may have sent the reason before it ended.
       read_some(peer);
       heed(peer);
       lost(peer);
@@ -66,9 +66,9 @@ void Bootstrap::send(Peer& peer, FrameType type, std::span<const std::byte> payl
 }
 
 bool Bootstrap::read_some(Peer& peer) {
-  // A sender that never pauses must not keep the reader from its deadlines.
+  // A sender that never pauses must not keep this rank from its deadlines.
   constexpr int kChunksAtOnce = 256;
-  std::array<std::byte, 4096> chunk;  // On the stack, which `ulimit -s` may have made small.
+  std::array<std::byte, 4096> chunk;  // Small: `ulimit -s` may limit the stack.
   for (int i = 0; i < kChunksAtOnce && !peer.reader.is_full(); ++i) {
     const ssize_t n = recv(peer.fd, chunk.data(), chunk.size(), 0);
     if (n < 0 && errno == EINTR) continue;
@@ -80,7 +80,7 @@ bool Bootstrap::read_some(Peer& peer) {
   return true;
 }
 
-// Throws when the peer has told us to stop. Rank 0 passes the news on first.
+// Throws when the peer asks to stop. Rank 0 forwards the reason first.
 void Bootstrap::heed(Peer& peer) {
   for (const Frame& frame : peer.reader.frames()) {
     if (frame.type != FrameType::kAbort) continue;
@@ -108,7 +108,7 @@ Frame Bootstrap::await(Peer& peer, std::optional<Clock::time_point> deadline,
   const auto began = Clock::now();
   while (peer.reader.frames().empty()) {
     throw_if_interrupted();
-    // Bad news of another rank must not wait behind this one.
+    // A failure of another rank must be noticed while waiting for this one.
     check();
     if (!peer.reader.frames().empty()) break;
     if (deadline && Clock::now() > *deadline) fail("waited too long for {}", what);
@@ -168,7 +168,7 @@ void Bootstrap::check() {
     if (peer.fd < 0) continue;
     const bool open = read_some(peer);
     heed(peer);
-    // A rank that has finished closes after its last frame; nobody waits for more of it then.
+    // A finished rank closes after its last frame; no more frames are expected from it then.
     if (!open && peer.reader.frames().empty()) lost(peer);
   }
 }

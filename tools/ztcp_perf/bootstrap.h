@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How ranks find each other and agree: a star of plain TCP connections around rank 0. Carries
-// handles, start lines and results, never measured data. It also carries bad news: a rank that
-// fails says so through rank 0, and a rank that dies is noticed by its connection.
+// Rendezvous and agreement of ranks: a star of plain TCP connections around rank 0. Carries
+// handles, start lines and results, never measured data. Also carries failures: a failing rank
+// reports through rank 0, and a dead rank is noticed by its connection.
 //
-// Anybody can connect to rank 0's port. A caller becomes a rank by proving the run's secret
-// (secret.h); until then it may send one short frame within kGreetingTimeout, and of more than
-// max_callers() of them the oldest is dropped, so that callers that say nothing keep no rank out.
-// Where the run has no secret, a caller that fits no rank is refused and the run waits on.
+// Any program can connect to rank 0's port. A caller becomes a rank by proving the run's secret
+// (secret.h); until then it may send one short frame within kGreetingTimeout, and beyond
+// max_callers() of them the oldest is dropped, so that silent callers keep no rank out. In a run
+// without a secret, a caller that fits no rank is refused and the run keeps waiting.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,7 @@
 
 namespace ztcp::perf {
 
-// A TCP listener on loopback with a port of the kernel's choice, for ranks started here.
+// A TCP listener on loopback, on a port that the kernel chooses, for ranks started here.
 struct LoopbackListener {
   int fd = -1;
   std::uint16_t port = 0;
@@ -36,7 +36,7 @@ LoopbackListener listen_on_loopback();
 
 class Bootstrap {
  public:
-  // Returns when all ranks are there; throws Failure naming who is missing when the time is up.
+  // Returns when all ranks are connected; throws Failure with the missing ranks after the timeout.
   explicit Bootstrap(const Options& options);
   ~Bootstrap();
   Bootstrap(const Bootstrap&) = delete;
@@ -47,10 +47,11 @@ class Bootstrap {
   // "host pid 123" of each rank.
   const std::vector<std::string>& places() const { return places_; }
 
-  // Every rank's bytes at every rank, in rank order. All ranks call it in the same order.
+  // Returns every rank's bytes on every rank, in rank order. All ranks must call it in the same
+  // order.
   std::vector<Bytes> all_gather(std::span<const std::byte> mine);
-  // Every rank's bytes at rank 0, in rank order; nothing elsewhere, and no other rank waits. All
-  // ranks call it in the same order, too.
+  // Returns every rank's bytes on rank 0, in rank order; nothing on other ranks, which do not wait.
+  // All ranks must call it in the same order, too.
   std::vector<Bytes> gather(std::span<const std::byte> mine);
   void barrier() { all_gather({}); }
 
@@ -65,20 +66,20 @@ class Bootstrap {
     }
     return values;
   }
-  // Rank 0's value at every rank.
+  // Rank 0's value on every rank.
   template <class T>
   requires std::is_trivially_copyable_v<T> T from_rank_0(const T& mine) {
     return all_gather_values(mine).front();
   }
 
-  // Cheap enough to call every few milliseconds: throws Stopped when another rank has failed.
+  // Throws Stopped when another rank has failed. Cheap enough to call every few milliseconds.
   void check();
-  // Tells those who wait for this rank that it gets on, now and then. To be called while it does.
+  // Tells ranks that wait for this one that it is alive, now and then. Call it during long work.
   void beat();
-  // For how long another rank may say nothing while this one waits for it; --connect-timeout until
-  // all are connected.
+  // How long another rank may be silent while this one waits for it; --connect-timeout until all
+  // are connected.
   void set_patience(std::chrono::duration<double> patience);
-  // Tells the others why this rank ends. Never throws.
+  // Tells the other ranks why this rank ends. Never throws.
   void abort(const std::string& reason) noexcept;
 
  private:
@@ -88,10 +89,10 @@ class Bootstrap {
   struct Peer {
     int fd = -1;
     int rank = -1;
-    Clock::time_point heard;  // The last time that it sent anything.
+    Clock::time_point heard;  // Time of its last bytes.
     FrameReader reader;
   };
-  // At rank 0: one that has connected and not yet said which rank it is.
+  // On rank 0: a connection that has not yet proved to be a rank.
   struct Caller {
     Peer peer;
     Nonce challenge;
@@ -102,22 +103,22 @@ class Bootstrap {
   void gather_ranks(const Options& options);
   void take_callers(int listener, std::vector<Caller>& callers) const;
   std::size_t max_callers() const { return static_cast<std::size_t>(size_) + 64; }
-  // Judges the callers that have said something, and drops those that took too long. How many
-  // ranks are new.
+  // Judges callers that have sent a frame, and drops those that took too long. Returns the number
+  // of new ranks.
   int judge_callers(std::vector<Caller>& callers, const Options& options);
   Verdict judge(Caller& caller, const Options& options);
   void refuse(Peer& caller, const std::string& why, bool is_proven);
   void join(const Options& options);
   int dial(const Options& options, Clock::time_point deadline);
-  // One try: false where rank 0 closed the connection before it admitted this rank.
+  // One attempt: false if rank 0 closed the connection before it admitted this rank.
   bool introduce_to(Peer& rank_0, const Options& options, Clock::time_point deadline);
   void introduce();
   void send(Peer& peer, FrameType type, std::span<const std::byte> payload);
-  // Reads what is there, or a part of much. False at the end of the connection.
+  // Reads available bytes, bounded. False at the end of the connection.
   bool read_some(Peer& peer);
-  // The next frame of a connection that is no peer yet; absent at its end.
+  // The next frame of a connection that is not a peer yet; absent at its end.
   std::optional<Frame> next_frame(Peer& peer, Clock::time_point deadline, const std::string& what);
-  // Until `deadline`, or until the peer has been silent for too long.
+  // Waits until `deadline`, or until the peer has been silent for too long.
   Frame await(Peer& peer, std::optional<Clock::time_point> deadline, const std::string& what);
   void heed(Peer& peer);
   [[noreturn]] static void malformed(std::size_t rank);
@@ -131,7 +132,7 @@ class Bootstrap {
   Clock::time_point next_beat_;
   std::vector<Peer> peers_;
   std::vector<std::string> places_;
-  std::string last_refusal_;  // Of a caller that proved nothing.
+  std::string last_refusal_;  // For a caller without a proof.
   int refusals_ = 0;
 };
 

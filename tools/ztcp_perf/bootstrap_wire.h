@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Small helpers that bootstrap.cc, rendezvous.cc and join.cc share. Included by these alone.
+// Helpers shared by bootstrap.cc, rendezvous.cc and join.cc, and included only there.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ namespace ztcp::perf {
 inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
-// Of another process, and about to be shown: whatever it sent, it is printable.
+// Text of another process, to be shown: unprintable bytes are replaced.
 inline std::string text_of(std::span<const std::byte> bytes) {
   return tools::printable({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
@@ -38,15 +38,15 @@ inline std::string my_place() {
   return fmt::format("{} pid {}", host.data(), getpid());
 }
 
-// Waits at most a little, so that callers see interrupts and deadlines.
+// Waits briefly, so that callers check interrupts and deadlines.
 inline bool wait_for(int fd, short events, int limit_ms = 50) {
   pollfd p{fd, events, 0};
   return poll(&p, 1, limit_ms) > 0;
 }
 
-// Followed by the plan and the place, each ended by a zero.
+// The plan and the place follow, each terminated by a zero.
 struct Hello {
-  Proof proof;  // Over all that follows.
+  Proof proof;  // Over all bytes after it.
   Nonce nonce;
   std::int32_t rank;
   std::int32_t size;
@@ -55,7 +55,7 @@ struct Hello {
 inline void prepare(int fd) {
   const int one = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  // A machine that vanishes without a word is noticed too.
+  // Detects a machine that vanishes without closing the connection.
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
   const int idle_s = 5;
   const int probes = 3;
@@ -65,7 +65,7 @@ inline void prepare(int fd) {
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
-// What fits into any socket's buffer. False: the connection is no more.
+// Sends a frame that fits any socket's buffer. False: the connection is dead.
 inline bool send_at_once(int fd, std::span<const std::byte> frame) {
   return ::send(fd, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
          static_cast<ssize_t>(frame.size());

@@ -47,11 +47,12 @@ void Connections::listen(int device) {
   }
 }
 
-// The handle that each send lane connects to.
+// The handle for each send lane to connect to.
 std::vector<Handle> Connections::exchange_handles(Bootstrap& bootstrap) {
   std::vector<Handle> mine;
   for (const Lane& lane : receives_) mine.push_back(lane.handle);
-  // Each rank's handles in the order of its receive peers; ours is found by our place in it.
+  // Each rank's handles are in the order of its receive peers: this rank's position there gives its
+  // own.
   const auto all = bootstrap.all_gather(std::as_bytes(std::span(mine)));
   std::vector<Handle> targets;
   for (const Lane& lane : sends_) {
@@ -68,7 +69,7 @@ std::vector<Handle> Connections::exchange_handles(Bootstrap& bootstrap) {
 void Connections::establish(int device, Bootstrap& bootstrap) {
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::duration<double>(options_.connect_timeout_s);
-  // Kept in place between calls: plugins keep the state of a connect in the handle.
+  // Kept in place between calls: plugins keep the connect's state in the handle.
   std::vector<Handle> targets = exchange_handles(bootstrap);
   std::size_t missing = sends_.size() + receives_.size();
   Yielder yielder;

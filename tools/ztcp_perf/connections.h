@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One rank's memory and connections for an operation, made through the plugin's table the way
-// NCCL's proxy service thread makes them: all listens, handles exchanged, then connects and
-// accepts polled together without blocking, memory registered with each connection.
+// One rank's memory and connections for an operation, made through the plugin's table as NCCL's
+// proxy service thread does: all listens, exchange of handles, connects and accepts polled together
+// without blocking, and memory registered with each connection.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace ztcp::perf {
 
-// Page-aligned memory that the kernel gives zeroed.
+// Page-aligned memory, zeroed by the kernel.
 class Memory {
  public:
   explicit Memory(std::size_t size_bytes);
@@ -37,7 +37,7 @@ class Memory {
 struct Lane {
   int peer = 0;
   void* comm = nullptr;
-  void* listener = nullptr;  // Of a receive lane, until accepted.
+  void* listener = nullptr;  // For a receive lane, until accepted.
   Handle handle{};
   std::array<void*, 3> mhandles{};
   std::array<bool, 3> registered{};
@@ -47,7 +47,7 @@ struct Lane {
 class Connections {
  public:
   Connections(Net& net, const Options& options, std::size_t buffer_bytes);
-  // Deregisters before it closes, as NCCL does; also what open() left half-way.
+  // Deregisters before closing, as NCCL does; also after an incomplete open().
   ~Connections();
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;

@@ -10,7 +10,7 @@
 namespace ztcp::perf {
 namespace {
 
-// One launcher's variables; null where it has none.
+// The variables of one launcher; null: it has none.
 struct Launcher {
   const char* rank;
   const char* size;
@@ -70,7 +70,7 @@ std::string first_host(std::string_view nodes) {
   if (end == std::string_view::npos || nodes[end] == ',') return host;
   const std::string_view numbers = nodes.substr(end + 1);
   host += numbers.substr(0, numbers.find_first_of("-,]"));
-  // What follows the brackets belongs to every name: "gpu[1-2]-ib".
+  // The text after the brackets belongs to every name: "gpu[1-2]-ib".
   const std::size_t close = nodes.find(']', end);
   if (close == std::string_view::npos) return host;
   const std::string_view rest = nodes.substr(close + 1);

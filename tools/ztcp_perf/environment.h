@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What mpirun, torchrun and srun tell a rank through its environment. Pure: variables are asked
-// for through a Lookup.
+// Reads a rank's place from the environment of mpirun, torchrun and srun. Pure: reads variables
+// through a Lookup.
 #pragma once
 
 #include <functional>
@@ -17,14 +17,14 @@ using Lookup = std::function<std::optional<std::string>(const char* name)>;
 
 Lookup process_environment();
 
-// Fails when the variable is there and is no number of 0 or more.
+// Fails if the variable is set and not a number of 0 or more.
 std::optional<int> number_in(const Lookup& environment, const char* name);
 
 struct LaunchPlace {
   int rank = 0;
   int ranks = 0;
   std::optional<int> local_rank;
-  std::string first_host;  // Where rank 0 runs; empty: the launcher does not say.
+  std::string first_host;  // Host of rank 0; empty: unknown.
 };
 
 // Absent when no launcher started this process.

@@ -13,7 +13,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-// A rank may have no lane of a direction, and then no step that waits for one.
+// 0 for a rank without lanes in this direction: none of its steps waits for one.
 template <class Lanes>
 std::int64_t done_on_first(const Lanes& lanes) {
   return lanes.empty() ? 0 : static_cast<std::int64_t>(lanes[0].done);
@@ -46,7 +46,7 @@ void Exchange::run(const Plan& plan) {
                 connections_.input().data() + plan.own_offset_bytes, plan.own_bytes);
   idle_rounds_ = 0;
   while (unfinished > 0) {
-    throw_if_interrupted();  // A rank without an idle round is stopped, too.
+    throw_if_interrupted();  // Also stops a rank that is never idle.
     bool moved = false;
     for (std::size_t i = 0; i < receives_.size(); ++i) {
       const std::size_t total = plan.receives[i].steps.size();
@@ -94,7 +94,7 @@ bool Exchange::post_receive(const ReceiveStep& step, Lane& lane, Progress& progr
   std::array<ReceivePart, kMaxParts> buffers;
   for (std::size_t i = 0; i < parts_; ++i) {
     const StepPart part = step_part(step.size_bytes, parts_, i);
-    // As for NCCL's own receives there is room for a whole step where the place allows it.
+    // Like NCCL's own receives, it has room for a whole step if the buffer allows it.
     const bool has_more = step.buffer == Buffer::kScratch && i + 1 == parts_;
     buffers[i] = {.data = receive_place(step, lane, progress.posted) + part.offset_bytes,
                   .size_bytes = has_more ? kStepBytes - part.offset_bytes : part.size_bytes,
@@ -135,7 +135,7 @@ bool Exchange::advance_send(const SendLane& plan, Lane& lane, Progress& progress
   return moved;
 }
 
-// As many of the step's messages as the plugin takes now.
+// Posts as many of the step's messages as the plugin accepts now.
 bool Exchange::post_send(const SendStep& step, Lane& lane, Progress& progress) {
   const std::size_t before = progress.parts_posted;
   while (progress.parts_posted < parts_) {
@@ -157,7 +157,7 @@ bool Exchange::post_send(const SendStep& step, Lane& lane, Progress& progress) {
 
 std::byte* Exchange::receive_place(const ReceiveStep& step, Lane& lane, std::uint64_t index) {
   std::byte* base = connections_.place(lane, step.buffer);
-  // The slot is free: its former receive is complete, or this one could not be posted.
+  // The slot is free: its previous receive is complete, or this one could not be posted before.
   if (step.buffer == Buffer::kScratch) return base + (index % kStepsInFlight) * kStepBytes;
   return base + step.offset_bytes;
 }
@@ -180,7 +180,7 @@ void Exchange::finish_receive(const ReceiveStep& step, Lane& lane, std::uint64_t
 
 void Exchange::idle(const Plan& plan) {
   yielder_.yield();
-  // The clock and the sockets only now and then: idle rounds are what latency is made of.
+  // Reads the clock and the sockets only now and then: idle rounds determine latency.
   if (idle_rounds_++ % 64 != 0) return;
   const auto now = Clock::now();
   if (idle_rounds_ == 1) idle_since_ = now;

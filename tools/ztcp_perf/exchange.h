@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Runs a Plan once, the way NCCL's proxy progress thread does: per connection up to 8 steps in
-// flight, receives posted ahead, a NULL request tried again, only the oldest request tested,
-// a yield between rounds without progress.
+// Runs a Plan once, as NCCL's proxy progress thread does: up to 8 steps in flight per connection,
+// receives posted ahead, a NULL request retried, only the oldest request tested, a yield between
+// rounds without progress.
 #pragma once
 
 #include <array>
@@ -27,7 +27,8 @@ class Exchange {
   void run(const Plan& plan);
 
  private:
-  // Steps, and of the next one the messages. A receive takes all of its step in one request.
+  // Counts steps, and for the next step its messages. A receive takes all of its step in one
+  // request.
   struct Progress {
     std::uint64_t posted = 0;
     std::uint64_t done = 0;
@@ -41,7 +42,7 @@ class Exchange {
   bool post_receive(const ReceiveStep& step, Lane& lane, Progress& progress);
   bool post_send(const SendStep& step, Lane& lane, Progress& progress);
   void finish_receive(const ReceiveStep& step, Lane& lane, std::uint64_t index, const int* sizes);
-  // Each rank's messages have tags of their own, as if ranks shared the connection.
+  // Each rank's messages have their own tags, as if ranks shared the connection.
   int tag_of(int sender, std::size_t part) const {
     return sender + static_cast<int>(part) * bootstrap_.size();
   }
@@ -52,7 +53,7 @@ class Exchange {
   Net& net_;
   Connections& connections_;
   Bootstrap& bootstrap_;
-  const std::size_t parts_;  // Of every step.
+  const std::size_t parts_;  // Messages per step.
   std::chrono::duration<double> stall_timeout_;
   std::vector<Progress> sends_;
   std::vector<Progress> receives_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How the tool fails: it ends with one clear line, so a failure is an exception that main()
-// catches. (The plugin itself never throws; nothing here runs inside it.)
+// Failures of the tool are exceptions that main() catches, so it ends with one clear line. (The
+// plugin itself never throws; nothing here runs inside it.)
 #pragma once
 
 #include <stdexcept>
@@ -17,7 +17,7 @@ class Failure : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Another rank failed first and has said why; this one only stops.
+// Another rank failed first and has reported the reason; this one only stops.
 class Stopped : public Failure {
  public:
   using Failure::Failure;
@@ -28,7 +28,7 @@ template <class... Args>
   throw Failure(fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Exit codes; the launcher tells a rank that failed from one that only stopped with it.
+// Exit codes; the launcher distinguishes a failed rank from one that only stopped with it.
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;

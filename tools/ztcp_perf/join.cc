@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The other ranks' side of the rendezvous.
+// The rendezvous on ranks other than 0.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -38,7 +38,7 @@ int Bootstrap::dial(const Options& options, Clock::time_point deadline) {
       prepare(fd);
       int error = connect(fd, a->ai_addr, a->ai_addrlen) == 0 ? 0 : errno;
       if (error == EINPROGRESS) {
-        // Bounded by the kernel's own SYN retries too, but five seconds show a dead address.
+        // The kernel's SYN retries limit it too, but five seconds suffice to detect a dead address.
         const auto limit = std::min(deadline, Clock::now() + std::chrono::seconds(5));
         while (!wait_for(fd, POLLOUT) && Clock::now() < limit) throw_if_interrupted();
         socklen_t length = sizeof error;
@@ -69,7 +69,8 @@ std::optional<Frame> Bootstrap::next_frame(Peer& peer, Clock::time_point deadlin
     throw_if_interrupted();
     const bool open = read_some(peer);
     if (!peer.reader.frames().empty()) return peer.reader.pop();
-    if (peer.reader.is_malformed()) fail("{}: no ztcp_perf of this release answers there", what);
+    if (peer.reader.is_malformed())
+      fail("{}: the listener is not a ztcp_perf of this release", what);
     if (!open) return std::nullopt;
     if (Clock::now() > deadline) fail("waited too long for {}", what);
     wait_for(peer.fd, POLLIN);
@@ -117,7 +118,7 @@ void Bootstrap::join(const Options& options) {
   rank_0.rank = 0;
   rank_0.fd = dial(options, deadline);
   while (!introduce_to(rank_0, options, deadline)) {
-    // Pushed out by other callers, or rank 0 has ended.
+    // Displaced by other callers, or rank 0 has ended.
     close(std::exchange(rank_0.fd, -1));
     rank_0.reader = FrameReader();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));

@@ -29,8 +29,8 @@ struct Child {
   int status = 0;
 };
 
-// A pipe that holds the run's secret, for one rank to read to its end. Neither an argument nor the
-// environment, which other processes can read.
+// A pipe with the run's secret, for one rank. Other processes can read arguments and the
+// environment.
 int secret_pipe(const std::string& secret) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) fail("pipe: {}", std::strerror(errno));
@@ -45,11 +45,11 @@ int secret_pipe(const std::string& secret) {
 [[noreturn]] void become_rank(int rank, const LoopbackListener& listener, int secret_fd,
                               const std::string& command, pid_t parent, const sigset_t& mask,
                               int argc, char** argv) {
-  // No rank outlives the launcher, even if that is killed.
+  // Ranks end with the launcher, even if it is killed.
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(kExitStopped);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
-  fcntl(secret_fd, F_SETFD, 0);  // Not closed by exec.
+  fcntl(secret_fd, F_SETFD, 0);  // Keep it open across exec.
   setenv("ZTCP_PERF_SECRET_FD", std::to_string(secret_fd).c_str(), 1);
   setenv("ZTCP_PERF_LAUNCHED", command.c_str(), 1);
   setenv("ZTCP_LOCAL_RANK", std::to_string(rank).c_str(), 1);
@@ -80,7 +80,7 @@ class Family {
     for (const Child& child : children_) count += child.running && child.pid > 0;
     return count;
   }
-  // Takes the ends of children that have ended.
+  // Reaps children that have ended.
   void reap() {
     for (Child& child : children_)
       if (child.running && child.pid > 0 && waitpid(child.pid, &child.status, WNOHANG) == child.pid)
@@ -95,8 +95,8 @@ class Family {
       if (!child.running && child.status != 0) return true;
     return false;
   }
-  // Says what can't have been said by the rank itself. Returns the exit code of the run: a rank's
-  // own failure counts before those that only stopped with it.
+  // Reports deaths that a rank cannot report itself. Returns the exit code of the run: a rank's own
+  // failure precedes those that only stopped with it.
   int tell() const {
     int code = kExitOk;
     for (std::size_t rank = 0; rank < children_.size(); ++rank) {
@@ -126,7 +126,7 @@ class Family {
   bool killed_by_us_ = false;
 };
 
-// The next signal of `set`, or 0 when none came in time.
+// The next signal of `set`; 0: timeout.
 int wait_signal(const sigset_t& set, std::chrono::milliseconds limit) {
   const timespec timeout{limit.count() / 1000, (limit.count() % 1000) * 1'000'000};
   const int signal = sigtimedwait(&set, nullptr, &timeout);
@@ -147,7 +147,7 @@ int launch_local_ranks(const Options& options, int argc, char** argv) {
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&watched, signal);
   sigprocmask(SIG_BLOCK, &watched, &former);
 
-  // As torchrun does: a plugin shares the host's CPUs by it.
+  // Like torchrun: plugins divide the host's CPUs by it.
   setenv("LOCAL_WORLD_SIZE", std::to_string(options.ranks).c_str(), 1);
   const pid_t self = getpid();
   Family family(static_cast<std::size_t>(options.ranks));
@@ -176,8 +176,8 @@ int launch_local_ranks(const Options& options, int argc, char** argv) {
     if (interrupted) std::fprintf(stderr, "ztcp_perf: stopped by %s\n", strsignal(signal));
     family.reap();
   }
-  // One has failed, or the user wants to stop. The others hear of it from each other and end in
-  // good order; what does not is ended.
+  // A rank failed, or the user wants to stop. The other ranks hear of it from each other and end
+  // cleanly; those that do not are terminated.
   const auto began = Clock::now();
   bool terminated = false;
   while (family.running() > 0) {

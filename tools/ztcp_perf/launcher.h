@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Starts all ranks on this machine as processes of this program and watches them: when one fails
-// or is killed, or Ctrl-C is pressed, all end within seconds.
+// Starts all ranks on this machine as processes of this program and watches them: when one fails or
+// is killed, or on Ctrl-C, all end within seconds.
 #pragma once
 
 #include "tools/ztcp_perf/options.h"

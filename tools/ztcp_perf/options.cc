@@ -37,7 +37,7 @@ void read_rendezvous(Options& o, const std::string& text) {
       std::from_chars(text.data() + colon + 1, end, port).ptr != end || port == 0 || port > 65535)
     fail("--rendezvous {}: expected HOST:PORT", text);
   o.rendezvous_host = text.substr(0, colon);
-  // An IPv6 address, whose colons are its own.
+  // An IPv6 address in brackets.
   if (o.rendezvous_host.starts_with('[') && o.rendezvous_host.ends_with(']'))
     o.rendezvous_host = o.rendezvous_host.substr(1, o.rendezvous_host.size() - 2);
   o.rendezvous_port = static_cast<std::uint16_t>(port);
@@ -60,7 +60,7 @@ void place_rank(Options& o, const std::string& rendezvous, const std::string& se
     o.rendezvous_host = environment("MASTER_ADDR").value_or(first_host);
   if (o.rendezvous_port == 0) {
     const int port = number_in(environment, "MASTER_PORT").value_or(kDefaultPort);
-    if (port == 0 || port > 65535) fail("MASTER_PORT={} is no port", port);
+    if (port == 0 || port > 65535) fail("MASTER_PORT={} is not a port", port);
     o.rendezvous_port = static_cast<std::uint16_t>(port);
   }
   if (o.rendezvous_host.empty())
@@ -76,7 +76,7 @@ void place_rank(Options& o, const std::string& rendezvous, const std::string& se
   }
 }
 
-// One process each, all of them on this machine.
+// Local ranks are one process each.
 constexpr int kMaxLocalRanks = 1024;
 constexpr int kMaxRanks = 65536;
 constexpr double kLargestFactor = 1e6;
@@ -100,7 +100,7 @@ void check_values(const Options& o) {
     fail("--iters and --check-iters must be at least 1, --warmup at least 0");
 }
 
-// A size option that takes "64M".
+// Parses a size option, such as "64M".
 std::function<void(const std::string&)> bytes_into(std::uint64_t& value, const char* option) {
   return [&value, option](const std::string& text) {
     const auto bytes = tools::parse_bytes(text);
@@ -110,7 +110,7 @@ std::function<void(const std::string&)> bytes_into(std::uint64_t& value, const c
   };
 }
 
-// An option that takes one of some words.
+// Parses an option with a fixed set of words.
 template <class T>
 std::function<void(const std::string&)> word_into(
     T& value, const char* option, std::vector<std::pair<std::string_view, T>> words) {
@@ -124,12 +124,12 @@ std::function<void(const std::string&)> word_into(
     for (const auto& [name, meaning] : words) known.push_back(name);
     const std::string_view meant = config::nearest(text, known);
     throw CLI::ValidationError(
-        option, fmt::format("'{}' is none of {}{}", text, fmt::join(known, ", "),
+        option, fmt::format("'{}' is not one of {}{}", text, fmt::join(known, ", "),
                             meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant)));
   };
 }
 
-// Where no --plugin is given.
+// Used without --plugin.
 std::string default_plugin() {
   std::array<char, 4096> self;
   const ssize_t size = readlink("/proc/self/exe", self.data(), self.size());
@@ -169,7 +169,8 @@ std::vector<std::uint64_t> Options::sizes() const {
     sizes.push_back(size);
     const double next = std::round(static_cast<double>(size) * factor);
     if (next > static_cast<double>(max_bytes)) break;
-    size = std::max(size + 1, static_cast<std::uint64_t>(next));  // A factor near 1, a small size.
+    size = std::max(size + 1,
+                    static_cast<std::uint64_t>(next));  // A small factor may round to the same.
   }
   return sizes;
 }
@@ -192,7 +193,7 @@ Options parse_options(int argc, char** argv) {
       "The plugin: path of a libnccl-net.so; default: the one beside ztcp_perf, else that "
       "of the library path");
   app.add_option("--config", o.config, "ztcp.conf for the plugin (ZTCP_CONFIG)");
-  app.add_option("--abi", o.abi, "Use ncclNetPlugin_vN; default: the newest the plugin has")
+  app.add_option("--abi", o.abi, "Use ncclNetPlugin_vN; default: the newest one in the plugin")
       ->check(CLI::Range(6, 12));
   const auto op_into = word_into(o.op, "--op",
                                  {{"all_reduce", Op::kAllReduce},
@@ -200,18 +201,18 @@ Options parse_options(int argc, char** argv) {
                                   {"broadcast", Op::kBroadcast},
                                   {"sendrecv", Op::kSendRecv},
                                   {"ping", Op::kPing}});
-  app.add_option_function<std::string>("--op", op_into, "What the ranks do together")
+  app.add_option_function<std::string>("--op", op_into, "Operation to measure")
       ->type_name("{all_reduce,all_to_all,broadcast,sendrecv,ping}");
   app.add_option_function<std::string>("--min", bytes_into(o.min_bytes, "--min"),
                                        "Smallest size, default 8");
   app.add_option_function<std::string>("--max", bytes_into(o.max_bytes, "--max"),
                                        "Largest size, default 64M");
-  app.add_option("--factor", o.factor, "From one size to the next, default 8");
+  app.add_option("--factor", o.factor, "Ratio of successive sizes, default 8");
   iters = app.add_option("--iters", o.iters,
-                         "Timed iterations, default 20 (ping: 1000); p99.9 takes 1000");
-  app.add_option("--warmup", o.warmup, "Iterations before them, default 5");
+                         "Timed iterations, default 20 (ping: 1000); p99.9 needs 1000");
+  app.add_option("--warmup", o.warmup, "Untimed iterations before them, default 5");
   app.add_option("--tags", o.tags,
-                 "Cut every step into this many messages, each with a tag of its own, received as "
+                 "Cut every step into this many messages, each with its own tag, received as "
                  "one group, default 1")
       ->check(CLI::Range(1, 8));
   app.add_flag("--check", o.check, "Verify every element");
@@ -233,14 +234,15 @@ Options parse_options(int argc, char** argv) {
       word_into(o.log, "--log",
                 {{"none", LogLevel::kNone}, {"warn", LogLevel::kWarn}, {"info", LogLevel::kInfo}});
   app.add_option_function<std::string>("--log", log_into,
-                                       "The plugin's own lines on stderr, default warn")
+                                       "Level of the plugin's messages on stderr, default warn")
       ->type_name("{none,warn,info}");
-  app.add_option("--ranks", o.ranks, "How many ranks in all, default 2");
-  app.add_option("--rank", rank, "Be this rank; default: start all ranks on this machine")
+  app.add_option("--ranks", o.ranks, "Total number of ranks, default 2");
+  app.add_option("--rank", rank, "Run as this rank; default: start all ranks on this machine")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--rendezvous", rendezvous, "HOST:PORT where rank 0 listens");
-  app.add_option("--secret-file", secret_file,
-                 "With a text that all ranks share; keeps strangers out of the rendezvous");
+  app.add_option("--rendezvous", rendezvous, "HOST:PORT of rank 0's listener");
+  app.add_option(
+      "--secret-file", secret_file,
+      "File with a text that all ranks share; keeps other programs out of the rendezvous");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

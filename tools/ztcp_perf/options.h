@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The command line, completed by what a launcher says (environment.h).
+// The command line, completed from a launcher's variables (environment.h).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ enum class LogLevel : std::uint8_t { kNone, kWarn, kInfo };
 inline constexpr const char* kPluginName = "libnccl-net.so";
 
 struct Options {
-  std::string plugin;  // A path; without a slash the loader looks for it.
+  std::string plugin;  // A path; without a slash the loader searches for it.
   std::string config;  // Exported as ZTCP_CONFIG when not empty.
   int abi = 0;         // 0: the newest the plugin has.
   Op op = Op::kAllReduce;
@@ -25,7 +25,7 @@ struct Options {
   double factor = 8;
   int iters = 20;
   int warmup = 5;
-  int tags = 1;  // Messages, with a tag each, that every step is cut into.
+  int tags = 1;  // Messages, with a tag each, per step.
   bool check = false;
   int check_iters = 1;
   std::optional<int> device;  // Otherwise local rank modulo the number of devices.
@@ -38,15 +38,15 @@ struct Options {
   int ranks = 2;
   // This process's place; absent: start all ranks here.
   std::optional<int> rank;
-  std::optional<int> local_rank;  // Absent: counted among the ranks of one machine.
+  std::optional<int> local_rank;  // Absent: its position among the ranks of one machine.
   std::string rendezvous_host;
   std::uint16_t rendezvous_port = 0;
-  std::string secret;     // That all ranks share; empty: none (secret.h).
-  int listen_fd = -1;     // Rank 0's listening socket when the launcher made it.
+  std::string secret;     // Shared by all ranks; empty: none (secret.h).
+  int listen_fd = -1;     // Rank 0's listening socket, if the launcher made it.
   bool launched = false;  // Started by our own launcher, which handles Ctrl-C.
   std::string command;    // As typed, for the report.
 
-  // What all ranks must agree on, as text.
+  // The settings that all ranks must agree on, as text.
   std::string plan() const;
   // The sizes to run, smallest first.
   std::vector<std::uint64_t> sizes() const;

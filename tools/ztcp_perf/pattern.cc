@@ -8,7 +8,7 @@
 namespace ztcp::perf {
 namespace {
 
-constexpr std::size_t kBlock = 1024;  // Elements summed at a time, so that they stay in cache.
+constexpr std::size_t kBlock = 1024;  // Elements summed per block, which stays in cache.
 
 inline std::uint32_t mix(std::uint32_t x) {
   x ^= x >> 16U;
@@ -25,7 +25,7 @@ inline std::uint32_t salt_of(int from, int to, std::uint32_t iteration) {
 }
 
 inline float summand(std::size_t index, std::uint32_t salt) {
-  // 1 to 256: never zero, so a missing summand shows.
+  // 1 to 256: never zero, so that a missing summand is noticed.
   return static_cast<float>(
       static_cast<std::int32_t>((mix(static_cast<std::uint32_t>(index) ^ salt) & 0xffU) + 1));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Test data: every element depends on who sends it, to whom, its index and the iteration, so that
-// a byte that is lost, late, doubled or misplaced shows. Pure.
+// Test data: every element depends on its sender, receiver, index and iteration, so that lost,
+// late, duplicated and misplaced bytes are detected. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,15 @@ namespace ztcp::perf {
 
 // Small whole numbers: sums of up to 65536 of them are exact in a float, in any order.
 void fill_summands(std::span<float> out, int rank, std::uint32_t iteration);
-// How many elements are not the sum over `ranks` of what fill_summands() gave each.
+// Number of elements that are not the sum over `ranks` of their fill_summands() values.
 std::uint64_t count_wrong_sums(std::span<const float> got, int ranks, std::uint32_t iteration);
 
-// A block that `from` sends `to`.
+// A block sent by `from` to `to`.
 void fill_block(std::span<std::uint32_t> out, int from, int to, std::uint32_t iteration);
 std::uint64_t count_wrong_block(std::span<const std::uint32_t> got, int from, int to,
                                 std::uint32_t iteration);
 
-// What receive buffers hold before an iteration: no pattern makes it.
+// Content of receive buffers before an iteration: never produced by a pattern.
 void poison(std::span<std::byte> out);
 
 }  // namespace ztcp::perf

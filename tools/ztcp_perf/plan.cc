@@ -38,8 +38,8 @@ void cut(std::vector<Step>& steps, Buffer buffer, std::size_t offset, std::size_
 }
 
 // Ring: reduce-scatter, then all-gather. In each of 2(n-1) rounds a rank sends the chunk that it
-// received in the round before, cut into the same slices everywhere; a small chunk may have empty
-// slices, which travel as empty messages as NCCL's do.
+// received in the round before, cut into the same slices on all ranks; a small chunk may have empty
+// slices, which are sent as empty messages, as in NCCL.
 void plan_all_reduce(Plan& plan, int rank, int ranks) {
   const std::size_t count = plan.input_bytes / kElementBytes;
   const auto n = static_cast<std::size_t>(ranks);
@@ -82,7 +82,7 @@ void plan_all_reduce(Plan& plan, int rank, int ranks) {
   }
 }
 
-// A chain from rank 0, the root, to the last rank: each passes on a step once it has it.
+// A chain from rank 0, the root, to the last rank: each forwards a step after receiving it.
 void plan_broadcast(Plan& plan) {
   const bool is_root = plan.receives.empty();
   (is_root ? plan.input_bytes : plan.output_bytes) = plan.size_bytes;

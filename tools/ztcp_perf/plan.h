@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// An operation as lists of messages per connection: what goes where, and what must have arrived
-// before. Made once per size and run many times. Pure.
+// An operation as lists of messages per connection, with their places in memory and their
+// dependencies. Made once per size and run many times. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,16 @@
 
 namespace ztcp::perf {
 
-// SIMPLE's buffer, 4 MiB in 8 steps: NCCL's largest step, and how many are in flight.
+// The buffer of NCCL's SIMPLE protocol, 4 MiB in 8 steps: its largest step, and the number in
+// flight.
 inline constexpr std::size_t kStepBytes = 512UL << 10U;
 inline constexpr std::uint32_t kStepsInFlight = 8;
 
 inline constexpr std::int64_t kNoDependency = -1;
 
-inline constexpr int kRoot = 0;  // The rank whose data broadcast brings to all.
+inline constexpr int kRoot = 0;  // The rank that broadcasts its data.
 
-// Where a message lies in this rank's memory.
+// A message's buffer in this rank's memory.
 enum class Buffer : std::uint8_t {
   kInput,    // The user's send buffer.
   kOutput,   // The user's receive buffer.
@@ -32,7 +33,7 @@ struct SendStep {
   Buffer buffer = Buffer::kInput;
   std::size_t offset_bytes = 0;
   std::size_t size_bytes = 0;
-  // Index of the receive on lane 0 that must be complete first, or kNoDependency.
+  // Index of the receive on lane 0 that must complete first, or kNoDependency.
   std::int64_t after_receive = kNoDependency;
 };
 
@@ -40,10 +41,10 @@ struct ReceiveStep {
   Buffer buffer = Buffer::kOutput;
   std::size_t offset_bytes = 0;
   std::size_t size_bytes = 0;
-  // Scratch receives: output = scratch + input at this offset, when it has arrived.
+  // Scratch receives: after arrival output = scratch + input at this offset.
   bool sum = false;
-  // Index of the send on lane 0 that must be complete before this is posted: it still reads the
-  // place this one writes.
+  // Index of the send on lane 0 that must complete before this receive is posted: the send still
+  // reads the memory that the receive writes.
   std::int64_t after_send = kNoDependency;
 };
 
@@ -63,21 +64,20 @@ struct Plan {
   std::size_t own_offset_bytes = 0;
   std::size_t own_bytes = 0;
 
-  std::size_t input_bytes = 0;  // Of the user's buffers, as far as this operation uses them.
+  std::size_t input_bytes = 0;  // Sizes of the user's buffers, as used by this operation.
   std::size_t output_bytes = 0;
   std::uint64_t count = 0;       // Elements, as nccl-tests counts them.
-  std::uint64_t size_bytes = 0;  // What the size column says.
+  std::uint64_t size_bytes = 0;  // For the size column.
 };
 
-// A message of a step that is cut into `parts` of them: whole elements, and of a small step the
-// last ones are empty.
+// One of `parts` messages of a step: whole elements; in a small step the last ones are empty.
 struct StepPart {
   std::size_t offset_bytes = 0;
   std::size_t size_bytes = 0;
 };
 StepPart step_part(std::size_t step_bytes, std::size_t parts, std::size_t index);
 
-// The peers each rank connects to for `op`; lanes of every plan are in this order.
+// The peers that each rank connects to for `op`; the lanes of every plan are in this order.
 std::vector<int> send_peers(Op op, int rank, int ranks);
 std::vector<int> receive_peers(Op op, int rank, int ranks);
 

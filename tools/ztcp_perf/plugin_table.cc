@@ -16,7 +16,7 @@
 namespace ztcp::perf {
 namespace {
 
-// Parameter types of a table's function, to tell the versions of a signature apart.
+// Parameter types of a table's function, to tell versions of a signature apart.
 template <class F>
 struct Signature;
 template <class... Args>
@@ -176,11 +176,11 @@ __attribute__((format(printf, 5, 6))) static void log_info(ncclDebugLogLevel lev
 // NOLINTEND(cert-dcl50-cpp)
 }
 
-// What the loader does not say of a name without a slash.
+// Completes the loader's message for a name without a slash.
 std::string where_looked(const std::string& path) {
   if (path.find('/') != std::string::npos) return {};
   const bool is_here = access(path.c_str(), F_OK) == 0;
-  return fmt::format("; a name without / is looked for in the library path (LD_LIBRARY_PATH){}",
+  return fmt::format("; a name without / is searched for in the library path (LD_LIBRARY_PATH){}",
                      is_here ? fmt::format("; did you mean --plugin ./{}?", path)
                              : ", --plugin PATH names a file");
 }
@@ -200,7 +200,7 @@ std::unique_ptr<Net> load_plugin(const std::string& path, int abi) {
   if (!net) net = try_table<ncclNet_v6_t, 6>(library, abi);
   if (net) return net;
   if (abi != 0) fail("{} has no ncclNetPlugin_v{}", path, abi);
-  fail("{} is no NCCL network plugin: it has none of ncclNetPlugin_v6 to _v12", path);
+  fail("{} is not an NCCL network plugin: it has none of ncclNetPlugin_v6 to _v12", path);
 }
 
 const char* name_of(ncclResult_t result) {

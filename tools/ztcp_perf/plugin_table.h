@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A libnccl-net.so as one interface, whichever of its tables (v6 to v12) is used. Loaded as NCCL
-// does it: RTLD_NOW | RTLD_LOCAL, the newest table first.
+// One interface to all tables (v6 to v12) of a libnccl-net.so. Loaded as NCCL does it: RTLD_NOW |
+// RTLD_LOCAL, the newest table first.
 #pragma once
 
 #include <array>
@@ -18,16 +18,16 @@ namespace ztcp::perf {
 
 struct DeviceProperties {
   std::string name;
-  std::string pci_path;  // Empty: the plugin gave none.
+  std::string pci_path;  // Empty: not given by the plugin.
   int speed_mbps = 0;
   int pointer_support = 0;
   int max_receives = 1;
 };
 
-// NCCL's most buffers of one receive.
+// NCCL's maximum number of buffers of one receive.
 inline constexpr std::size_t kMaxParts = 8;
 
-// A buffer of a receive, for the message with this tag.
+// One buffer of a receive, for the message with this tag.
 struct ReceivePart {
   void* data = nullptr;
   std::size_t size_bytes = 0;
@@ -62,11 +62,11 @@ class Net {
   virtual ncclResult_t close_send(void* comm) = 0;
   virtual ncclResult_t close_recv(void* comm) = 0;
   virtual ncclResult_t close_listen(void* comm) = 0;
-  // Nothing before v11.
+  // Does nothing before v11.
   virtual ncclResult_t finalize() = 0;
 };
 
-// `abi` 0 takes the newest table. Throws Failure naming what is missing.
+// `abi` 0 takes the newest table. Throws Failure with the reason.
 std::unique_ptr<Net> load_plugin(const std::string& path, int abi);
 
 const char* name_of(ncclResult_t result);

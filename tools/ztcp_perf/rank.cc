@@ -40,14 +40,14 @@ std::span<T> as(std::span<std::byte> bytes) {
   return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
-// init() and finalize() as a pair; finalize also after an init that failed, as NCCL does.
+// Pairs init() and finalize(); finalizes also after a failed init, as NCCL does.
 class Loaded {
  public:
   explicit Loaded(const Options& options) : net_(load_plugin(options.plugin, options.abi)) {
     const ncclResult_t result = net_->init(make_logger(*options.rank, options.log));
     if (result != ncclSuccess) {
       net_->finalize();
-      fail("the plugin's init failed: {} (its own words: --log warn)", name_of(result));
+      fail("the plugin's init failed: {} (for its messages: --log warn)", name_of(result));
     }
   }
   ~Loaded() { net_->finalize(); }
@@ -59,7 +59,7 @@ class Loaded {
   std::unique_ptr<Net> net_;
 };
 
-// Which of this machine's ranks this one is. Every rank must ask.
+// This rank's number among the ranks of its machine. Every rank must call it.
 int local_rank(const Options& options, Bootstrap& bootstrap) {
   std::string machine;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> machine;
@@ -84,7 +84,7 @@ std::string device_line(Net& net, int device, int tags) {
   const ncclResult_t result = net.properties(device, &properties);
   if (result != ncclSuccess) fail("getProperties({}) failed: {}", device, name_of(result));
   if (tags > properties.max_receives)
-    fail("--tags {}: the plugin receives {} messages at once at most on device {}", tags,
+    fail("--tags {}: the plugin receives at most {} messages at once on device {}", tags,
          properties.max_receives, device);
   return fmt::format("{} {}, {} Mb/s, {}", device, properties.name, properties.speed_mbps,
                      properties.pci_path.empty() ? "no PCI path" : properties.pci_path);
@@ -149,7 +149,7 @@ class Runner {
     return row;
   }
 
-  // Filling and comparing a gigabyte takes its time, and others wait meanwhile.
+  // Filling and comparing a gigabyte takes long, and other ranks wait meanwhile.
   template <class Work>
   std::invoke_result_t<Work> while_alive(Work work) {
     auto result = std::async(std::launch::async, std::move(work));
@@ -161,7 +161,7 @@ class Runner {
   Row make_row(const Plan& plan, Timed& timed) {
     const std::vector<Sample> all =
         bootstrap_.all_gather_values(Sample{timed.elapsed_s, timed.cpu});
-    // In a ping only ranks 0 and 1 work.
+    // In a ping only ranks 0 and 1 take part.
     const std::size_t workers = options_.op == Op::kPing ? 2 : all.size();
     double elapsed_s = 0;
     for (std::size_t i = 0; i < workers; ++i)
@@ -179,8 +179,8 @@ class Runner {
     return row;
   }
 
-  // Verifies what the last timed iteration left, then iterations on fresh data. Wrong elements of
-  // all ranks together.
+  // Verifies the result of the last timed iteration, then iterations on fresh data. Returns the
+  // number of wrong elements of all ranks.
   std::uint64_t check(const Plan& plan) {
     std::uint64_t wrong = while_alive([&] { return count_wrong(plan); });
     for (int i = 0; i < options_.check_iters; ++i) {
@@ -221,10 +221,10 @@ class Runner {
     return wrong;
   }
 
-  // Times that a message travels in an iteration.
+  // Number of times a message travels per iteration.
   double trips() const { return options_.op == Op::kPing ? 2 : 1; }
 
-  // Whose blocks lie in a buffer: all peers', and in all_to_all this rank's own.
+  // The ranks with blocks in a buffer: all peers, and in all_to_all this rank itself.
   template <class Lanes>
   std::vector<int> block_peers(const Lanes& lanes) const {
     std::vector<int> peers;
@@ -250,7 +250,7 @@ void complain(const Options& options, const char* what) {
   std::fprintf(stderr, "ztcp_perf: rank %d: %s\n", *options.rank, what);
 }
 
-// Everything that is torn down with care, so that a failure is told before teardown begins.
+// Everything with a teardown, so that a failure is reported before teardown begins.
 struct Rank {
   const Options& options;
   Bootstrap& bootstrap;
@@ -279,13 +279,13 @@ struct Rank {
     runner->connect(device);
     runner->run(report ? &*report : nullptr);
     const bool wrong = report && report->end() > 0;
-    // Also keeps everyone from closing while another still needs an answer.
+    // Also keeps each rank from closing while another still needs an answer.
     return bootstrap.from_rank_0(wrong) ? kExitWrongData : kExitOk;
   }
 };
 
-// A dead rank shows twice: its connections fail here, and rank 0 tells who died. The second says
-// more, so it gets a moment.
+// A rank's death is noticed twice: its connections fail here, and rank 0 names it. Rank 0's message
+// is more precise, so wait for it a moment.
 void wait_for_bad_news(Bootstrap& bootstrap) {
   const auto deadline = Clock::now() + std::chrono::milliseconds(500);
   while (Clock::now() < deadline) {
@@ -307,7 +307,7 @@ int run_bootstrapped(const Options& options, Bootstrap& bootstrap) {
       throw;
     }
   } catch (const Stopped& stopped) {
-    // The launcher tells why; without one this is where the user looks.
+    // The launcher reports the reason; without one the user looks here.
     if (!options.launched) complain(options, stopped.what());
     bootstrap.abort(stopped.what());
     end_within(kTeardownSeconds, kExitStopped);
@@ -326,7 +326,7 @@ int run_bootstrapped(const Options& options, Bootstrap& bootstrap) {
 
 int run_rank(const Options& options) {
   note_interrupts(/*ignore_sigint=*/options.launched);
-  // The plugin reads it when it is initialised.
+  // The plugin reads it in init.
   if (!options.config.empty()) setenv("ZTCP_CONFIG", options.config.c_str(), 1);
   try {
     Bootstrap bootstrap(options);

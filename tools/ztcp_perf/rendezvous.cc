@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Rank 0's side of the rendezvous: callers, and which of them become ranks.
+// The rendezvous on rank 0: judges callers and admits ranks.
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
@@ -26,8 +26,8 @@ std::string next_text(std::span<const std::byte>& bytes) {
   return text;
 }
 
-// Where rank 0 listens: at an address of loopback that was given as a number, else at all
-// addresses. A name does not count: Debian's /etc/hosts gives a host's own name to 127.0.1.1.
+// The address rank 0 listens at: a numeric loopback address if given, else all addresses. A name
+// does not count: Debian's /etc/hosts maps a host's own name to 127.0.1.1.
 struct ListenAddress {
   sockaddr_storage address{};
   socklen_t length = 0;
@@ -96,7 +96,7 @@ void Bootstrap::take_callers(int listener, std::vector<Caller>& callers) const {
     const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
     const bool no_descriptor = fd < 0 && (errno == EMFILE || errno == ENFILE);
     if (fd < 0 && !no_descriptor) return;
-    // The oldest has had the most time to say which rank it is; a rank that is dropped dials again.
+    // The oldest has had the most time to prove its rank; a dropped rank dials again.
     if (!callers.empty() && (no_descriptor || callers.size() >= max_callers())) {
       close(callers.front().peer.fd);
       callers.erase(callers.begin());
@@ -152,7 +152,7 @@ void Bootstrap::gather_ranks(const Options& options) {
       for (std::size_t i = 0; i < peers_.size(); ++i)
         if (peers_[i].fd < 0) list += fmt::format("{}{}", list.empty() ? "" : ", ", i + 1);
       close(listener);
-      fail("waited {} s; not there: rank {}{}", timeout_.count(), list,
+      fail("waited {} s; missing: rank {}{}", timeout_.count(), list,
            refusals_ == 0 ? ""
                           : fmt::format(" ({} refused, the last: {})", refusals_, last_refusal_));
     }
@@ -167,8 +167,8 @@ void Bootstrap::gather_ranks(const Options& options) {
   for (Peer& peer : peers_) send(peer, FrameType::kWelcome, {});
 }
 
-// Where the caller has proved the secret it is a rank of this run that was started wrongly, which
-// ends the run; else it may be anybody.
+// A caller that proved the secret is a rank of this run that was started wrongly, which ends the
+// run; any other caller may be an unrelated program.
 void Bootstrap::refuse(Peer& caller, const std::string& why, bool is_proven) {
   send_at_once(caller.fd, make_frame(FrameType::kRefuse, bytes_of(why)));
   if (is_proven) throw Failure(why);
@@ -203,8 +203,7 @@ Bootstrap::Verdict Bootstrap::judge(Caller& caller, const Options& options) {
     refusal = fmt::format("rank {} ({}) was started with other options: \"{}\", rank 0 has \"{}\"",
                           hello.rank, place, plan, options.plan());
   } else if (peers_[static_cast<std::size_t>(hello.rank - 1)].fd >= 0) {
-    refusal =
-        fmt::format("two processes say they are rank {}; the second is {}", hello.rank, place);
+    refusal = fmt::format("two processes claim to be rank {}; the second is {}", hello.rank, place);
   }
   if (!refusal.empty()) {
     refuse(caller.peer, refusal, /*is_proven=*/!options.secret.empty());

@@ -44,7 +44,7 @@ void print_row(char first, const Cells& cells) {
   line("{}", text);
 }
 
-// Four digits or more, in at most eight columns up to 100 s.
+// At least four digits, in at most eight columns up to 100 s.
 std::string us_text(double us) {
   return fmt::format("{:.{}f}", us, us < 100 ? 2 : us < 10'000 ? 1 : 0);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What rank 0 prints: a table with nccl-tests' times and how they spread, and everything as JSON.
+// Output of rank 0: a table with nccl-tests' times and their spread, and all results as JSON.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +28,12 @@ struct Row {
   std::uint64_t size_bytes = 0;
   std::uint64_t count = 0;
   int iters = 0;
-  double time_us = 0;  // All iterations together / iters, the mean over ranks.
+  double time_us = 0;  // All iterations together / iters, mean over ranks.
   double algbw_gb_per_s = 0;
   double busbw_gb_per_s = 0;
   std::optional<std::uint64_t> wrong;  // Elements over all ranks; absent without --check.
   std::vector<CpuSeconds> cpu;         // By rank, for the timed iterations.
-  std::optional<Spread> spread;        // Of single iterations; absent at ranks other than 0.
+  std::optional<Spread> spread;        // For single iterations; absent on ranks other than 0.
 };
 
 class Report {
@@ -43,7 +43,7 @@ class Report {
   void begin();
   void add(Row row);
   void note(const std::string& text);
-  // Footers, and the JSON. Returns the number of wrong elements.
+  // Prints the footers and writes the JSON. Returns the number of wrong elements.
   std::uint64_t end();
 
  private:

@@ -22,7 +22,7 @@ std::span<const std::byte> bytes_of_text(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-// To the end of the file, or of the pipe.
+// Reads to the end of the file or pipe.
 std::string read_secret(int fd, const std::string& source) {
   std::string text;
   std::array<char, 512> chunk;
@@ -47,14 +47,15 @@ std::string long_enough(std::string secret, const std::string& source) {
 
 std::string secret_in_file(const std::string& file) {
   const std::string source = "--secret-file " + file;
-  // O_NONBLOCK: a FIFO that nobody writes must not hold up the run.
+  // O_NONBLOCK: opening a FIFO without a writer must not block the run.
   const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   struct stat status {};
   if (fd < 0 || fstat(fd, &status) != 0) fail("{}: {}", source, std::strerror(errno));
   if (!S_ISREG(status.st_mode)) fail("{}: not a regular file", source);
   constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
   if ((status.st_mode & kOthers) != 0)
-    fail("{}: others may use it (mode {:04o}); chmod 600 {}", source, status.st_mode & 07777, file);
+    fail("{}: accessible to other users (mode {:04o}); chmod 600 {}", source,
+         status.st_mode & 07777, file);
   std::string secret = read_secret(fd, source);
   close(fd);
   return long_enough(std::move(secret), source);

@@ -9,7 +9,7 @@
 namespace ztcp::perf {
 namespace {
 
-// Whole numbers, so that no rounding moves a rank: of 1000 samples the 999th is the 99.9th
+// Integer arithmetic, so that rounding never shifts a rank: of 1000 samples the 999th is the 99.9th
 // percentile.
 double percentile(const std::vector<float>& sorted, std::size_t thousandths) {
   const std::size_t rank = (sorted.size() * thousandths + 999) / 1000;

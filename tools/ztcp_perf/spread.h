@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How the times of iterations spread. Pure.
+// Statistics of iteration times. Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +12,23 @@
 
 namespace ztcp::perf {
 
-// Fewer samples than this hold no 99.9th percentile.
+// Fewer samples have no 99.9th percentile.
 inline constexpr std::size_t kSamplesForP999 = 1000;
 
-// Microseconds. Percentiles are nearest ranks: the smallest sample that at least this share of the
-// samples does not exceed.
+// Microseconds. Percentiles use the nearest rank: the smallest sample that is not below this share
+// of the samples.
 struct Spread {
   std::size_t samples = 0;
   double min = 0;
   double mean = 0;
   double p50 = 0;
   double p99 = 0;
-  std::optional<double> p999;  // From kSamplesForP999 samples on.
+  std::optional<double> p999;  // With at least kSamplesForP999 samples.
   double max = 0;
   double variation = 0;  // Standard deviation of the sample / mean; 0 for one sample.
 };
-// Times of a run of any length in bounded memory: beyond the most it drops every second sample, and
-// keeps as few of those that follow. The least and the largest of all are always there.
+// Samples of a run of any length in bounded memory: at the limit it drops every second sample, and
+// then records fewer. Always keeps the least and the largest.
 class Samples {
  public:
   static constexpr std::size_t kMost = std::size_t{1} << 22U;
@@ -40,7 +40,7 @@ class Samples {
 
  private:
   std::size_t most_;
-  std::size_t stride_ = 1;  // Of so many samples one is kept.
+  std::size_t stride_ = 1;  // Records one of this many samples.
   std::size_t added_ = 0;
   float least_ = std::numeric_limits<float>::max();
   float largest_ = 0;

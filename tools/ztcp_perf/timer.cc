@@ -12,11 +12,11 @@
 namespace ztcp::perf {
 namespace {
 
-// Between two agreements. Bounds what ranks keep, and the frames that bring it to rank 0.
+// Maximum between two agreements. Bounds the ranks' memory, and the frames with times for rank 0.
 constexpr int kMostIterations = 1 << 14;
 
-// Ranks leave an agreement one after the other. Where an iteration is shorter than this, one that
-// is not timed comes first, so that no sample has that difference in it.
+// Ranks leave an agreement at slightly different times. For iterations shorter than this an untimed
+// one comes first, so that no sample includes that difference.
 constexpr double kSettlesBelow_s = 0.01;
 
 CpuSeconds cpu_now() {
@@ -32,7 +32,7 @@ double seconds(Timer::Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-// A rank without a part in a ping waits for the others, where it hears of an end.
+// A rank without a part in a ping waits for the others, and is told the end there.
 bool takes_part(const Plan& plan) { return !plan.sends.empty() || !plan.receives.empty(); }
 
 }  // namespace

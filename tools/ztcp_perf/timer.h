@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Times the iterations of a size: each by itself on every rank, and all of them together.
+// Times the iterations of a size: each separately on every rank, and all of them together.
 #pragma once
 
 #include <chrono>
@@ -21,10 +21,10 @@ namespace ztcp::perf {
 
 struct Timed {
   int iters = 0;
-  double elapsed_s = 0;  // Of this rank, without the pauses in which ranks agree.
-  CpuSeconds cpu;        // Of this process meanwhile.
-  // At rank 0, in microseconds: of each iteration the time of the rank that took longest; of a
-  // ping rank 0's half round trips. Elsewhere empty.
+  double elapsed_s = 0;  // This rank's, without the pauses in which ranks agree.
+  CpuSeconds cpu;        // This process's, in that time.
+  // On rank 0, in microseconds: for each iteration the slowest rank's time; for a ping rank 0's
+  // half round trips. Elsewhere empty.
   Samples us;
 };
 
@@ -32,7 +32,7 @@ class Timer {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // All must outlive the timer. `began` is when the run began.
+  // All must outlive the timer. `began` is the start of the run.
   Timer(Exchange& exchange, Bootstrap& bootstrap, Budget& budget, const Options& options,
         Clock::time_point began)
       : exchange_(exchange),
@@ -42,22 +42,22 @@ class Timer {
         began_(began) {}
 
   double spent_s() const { return std::chrono::duration<double>(Clock::now() - began_).count(); }
-  // Runs the iterations that are not timed. Seconds that the last of them took.
+  // Runs the untimed iterations. Returns the seconds of the last one.
   double warm_up(const Plan& plan, std::size_t sizes_left);
-  // `iteration_s` is what warm_up() said; `overhead_s` what the size needs besides.
+  // `iteration_s` comes from warm_up(); `overhead_s` is the size's other time.
   Timed run(const Plan& plan, double iteration_s, double overhead_s);
 
  private:
-  // What ranks agree on: iterations to time in one go, after one that is not if `settles`.
+  // Agreed by all ranks: iterations to time in one go, after an untimed one if `settles`.
   struct Part {
     std::int32_t iters = 0;
     std::int32_t settles = 0;
   };
 
   Part next_part(int done, double iteration_s, double overhead_s) const;
-  // Returns the seconds of an iteration.
+  // Returns the seconds per iteration.
   double run_part(const Plan& plan, const Part& part, Timed& timed);
-  // Of every rank's times the longest of each iteration, at rank 0.
+  // Collects the slowest rank's time of each iteration, on rank 0.
   void collect(const std::vector<float>& mine, Timed& timed);
 
   Exchange& exchange_;

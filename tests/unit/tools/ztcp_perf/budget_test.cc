@@ -7,7 +7,7 @@
 namespace ztcp::perf {
 namespace {
 
-// What a size gets that asks until it is told to stop; the iteration number i takes took(i).
+// Iterations of a size that asks until it is told to stop; iteration number i takes took(i).
 template <class Took>
 int run_size(const Budget& budget, int wanted, double estimate_s, double overhead_s, double& now_s,
              Took took) {
@@ -22,7 +22,7 @@ int run_size(const Budget& budget, int wanted, double estimate_s, double overhea
   return done;
 }
 
-TEST(Budget, WithoutALimitGivesWhatIsWanted) {
+TEST(Budget, WithoutALimitAllIterationsRun) {
   Budget budget(0);
   budget.begin_size(0, 1);
   EXPECT_EQ(budget.next_iterations(20, 0, 1000, 0, 0), 20);
@@ -31,7 +31,7 @@ TEST(Budget, WithoutALimitGivesWhatIsWanted) {
   EXPECT_TRUE(budget.admits(1U << 30U, 1e9, 1));
 }
 
-TEST(Budget, SharesWhatIsLeftAmongTheSizesLeft) {
+TEST(Budget, DividesTheRestAmongTheRemainingSizes) {
   Budget budget(60);
   const auto count = [&](double iteration_s, double overhead_s) {
     budget.begin_size(10, 5);
@@ -44,7 +44,7 @@ TEST(Budget, SharesWhatIsLeftAmongTheSizesLeft) {
   EXPECT_EQ(count(100, 0), 1) << "never none";
 }
 
-TEST(Budget, ASlowFirstIterationDoesNotDecideHowManyThereAre) {
+TEST(Budget, ASlowFirstIterationDoesNotLimitTheOthers) {
   Budget budget(10);
   budget.begin_size(0, 1);
   double now_s = 5;  // The only warm-up iteration took half of the share.

@@ -18,7 +18,7 @@ Lookup variables(std::map<std::string, std::string> set) {
   };
 }
 
-TEST(PerfEnvironment, MpirunOnOneHostAndOnTwo) {
+TEST(PerfEnvironment, ReadsRankAndHostFromMpirun) {
   std::map<std::string, std::string> set = {{"OMPI_COMM_WORLD_RANK", "3"},
                                             {"OMPI_COMM_WORLD_SIZE", "4"},
                                             {"OMPI_COMM_WORLD_LOCAL_RANK", "3"},
@@ -46,12 +46,12 @@ TEST(PerfEnvironment, SrunNamesItsFirstHost) {
   EXPECT_EQ(place->first_host, "gpu07");
 }
 
-TEST(PerfEnvironment, AShellInAnAllocationIsNoRank) {
+TEST(PerfEnvironment, AShellInAnAllocationIsNotARank) {
   EXPECT_FALSE(place_in(variables({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}})));
   EXPECT_FALSE(place_in(variables({})));
 }
 
-TEST(PerfEnvironment, WhatIsNoNumberIsNamed) {
+TEST(PerfEnvironment, MalformedNumbersAreReportedWithTheirVariable) {
   try {
     place_in(variables({{"RANK", "zero"}, {"WORLD_SIZE", "2"}}));
     FAIL();
@@ -60,7 +60,7 @@ TEST(PerfEnvironment, WhatIsNoNumberIsNamed) {
   }
 }
 
-TEST(PerfEnvironment, FirstOfAHostList) {
+TEST(PerfEnvironment, FirstHostOfASlurmList) {
   EXPECT_EQ(first_host("vm"), "vm");
   EXPECT_EQ(first_host("gpu1,gpu2"), "gpu1");
   EXPECT_EQ(first_host("gpu[1-4]"), "gpu1");

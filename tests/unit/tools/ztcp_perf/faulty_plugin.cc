@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The reference plugin with one fault, to see that ztcp_perf notices. ZTCP_FAULTY_INNER names the
-// reference plugin; ZTCP_FAULTY_RANK the rank it happens at, or "all"; ZTCP_FAULT what happens at
-// the 40th receive that completes: "flip" a bit, "late" keep the old bytes, "short" report a byte
-// less, "error" fail, "hang" never complete, "stall" take 400 ms longer; "slow": the first receive
-// that completes does; "init": init takes longer than anybody waits; "instant": every request is
+// The reference plugin with one fault, to test that ztcp_perf notices it. ZTCP_FAULTY_INNER names
+// the reference plugin; ZTCP_FAULTY_RANK the affected rank, or "all"; ZTCP_FAULT the fault at the
+// 40th completing receive: "flip" a bit, "late" keep the old bytes, "short" report a byte less,
+// "error" fail, "hang" never complete, "stall" take 400 ms longer; "slow": the first completing
+// receive takes longer; "init": init takes longer than any timeout; "instant": every request is
 // done at once, and no byte moves.
 #include <cstddef>
 #include <cstdlib>

@@ -19,7 +19,7 @@ Bytes frame_of(FrameType type, std::string_view payload, std::uint32_t magic = k
   return out;
 }
 
-TEST(FrameReader, FramesComeOutHoweverTheyAreCut) {
+TEST(FrameReader, FramesAreReassembledFromAnyPieces) {
   Bytes stream = frame_of(FrameType::kData, "handle");
   for (const Bytes& more : {frame_of(FrameType::kAlive, ""), frame_of(FrameType::kAbort, "")})
     stream.insert(stream.end(), more.begin(), more.end());
@@ -40,7 +40,7 @@ TEST(FrameReader, AFrameThatIsTooLongIsRefusedByItsHeader) {
   FrameHeader header{kFrameMagic, static_cast<std::uint32_t>(FrameType::kHello), kMaxGreeting + 1};
   EXPECT_FALSE(reader.take(std::as_bytes(std::span(&header, 1))));
   EXPECT_TRUE(reader.is_malformed());
-  // Nothing that follows is looked at or kept.
+  // Later bytes are neither checked nor kept.
   EXPECT_FALSE(reader.take(frame_of(FrameType::kHello, "x")));
   EXPECT_TRUE(reader.frames().empty());
 
@@ -58,7 +58,7 @@ TEST(FrameReader, OtherProtocolsAreRefused) {
   EXPECT_FALSE(former.take(frame_of(FrameType::kHello, "", 0x7a504631)));
 }
 
-TEST(FrameReader, FramesThatNobodyTakesAskForNoMore) {
+TEST(FrameReader, AFullReaderAcceptsNoMoreBytes) {
   FrameReader reader;
   const Bytes one = frame_of(FrameType::kData, "x");
   int taken = 0;

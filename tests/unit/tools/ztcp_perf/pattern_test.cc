@@ -34,7 +34,7 @@ TEST(Pattern, AMissingSummandShowsInEveryElement) {
   EXPECT_EQ(count_wrong_sums(sums(4, 2, 3000), 5, 2), 3000U);
 }
 
-TEST(Pattern, BlocksDifferByEverything) {
+TEST(Pattern, BlocksDependOnSenderReceiverAndIteration) {
   std::vector<std::uint32_t> block(5000);
   fill_block(block, 1, 2, 7);
   EXPECT_EQ(count_wrong_block(block, 1, 2, 7), 0U);

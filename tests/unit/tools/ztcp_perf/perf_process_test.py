@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""ztcp_perf over the reference plugin: real processes on loopback, and what goes wrong with them.
+"""ztcp_perf over the reference plugin: real processes on loopback, and their failures.
 
 Usage: perf_process_test.py ZTCP_PERF REFERENCE_PLUGIN FAULTY_PLUGIN
 """
@@ -90,7 +90,7 @@ class Operations(unittest.TestCase):
             self.assertLessEqual(times["p50"], times["p99"])
             self.assertLessEqual(times["p99"], times["max"])
 
-    def test_each_size_says_how_its_iterations_spread(self):
+    def test_each_size_reports_the_spread_of_its_iterations(self):
         fields = ["min", "p50", "p99", "p99.9", "max"]
         for iters, is_enough in ((1000, True), (999, False)):
             result = perf("--max", "64", "--iters", str(iters), "--json", "-")
@@ -103,7 +103,7 @@ class Operations(unittest.TestCase):
                 self.assertEqual(found, sorted(found))
                 self.assertGreater(found[0], 0)
                 self.assertGreater(spread["cv"], 0)
-                # Of each iteration the rank that took longest: no less than the mean of all ranks.
+                # For each iteration the slowest rank's time: at least the mean of all ranks.
                 self.assertGreater(spread["mean"], row["time_us"] * 0.999)
 
     def test_the_spread_is_of_the_slowest_rank(self):
@@ -185,8 +185,8 @@ class Rendezvous(unittest.TestCase):
         errors = [rank.communicate(timeout=LIMIT_S)[1] for rank in ranks]
         self.assertEqual([rank.returncode for rank in ranks], [0, 0], errors)
 
-    def test_other_options_are_refused(self):
-        # Without a secret anybody may be the caller: rank 0 waits on for the rank that it misses.
+    def test_ranks_with_different_options_are_refused(self):
+        # Without a secret the caller may be any program: rank 0 keeps waiting for the missing rank.
         for more in ({"ZTCP_PERF_SECRET": "0123456789abcdef"}, {}):
             place = f"127.0.0.1:{free_port()}"
             common = ["--ranks", "2", "--rendezvous", place, "--connect-timeout", "30" if more else "3"]
@@ -201,10 +201,10 @@ class Rendezvous(unittest.TestCase):
         result = perf("--ranks", "3", "--rank", "0", "--rendezvous", f"127.0.0.1:{free_port()}",
                       "--connect-timeout", "1")
         self.assertEqual(result.returncode, 1)
-        self.assertIn("waited 1 s; not there: rank 1, 2", result.stderr)
+        self.assertIn("waited 1 s; missing: rank 1, 2", result.stderr)
 
 
-    def test_the_connect_timeout_is_kept_where_nobody_answers(self):
+    def test_the_connect_timeout_holds_without_an_answer(self):
         with socket.socket() as deaf:
             deaf.bind(("127.0.0.1", 0))
             deaf.listen(0)
@@ -235,7 +235,7 @@ class Rendezvous(unittest.TestCase):
         told = first.communicate(timeout=LIMIT_S)[1]
         self.assertEqual((first.returncode, second.returncode), (0, 0), told + second.stderr)
 
-    def test_numbers_that_mean_nothing_are_refused(self):
+    def test_invalid_numbers_are_refused(self):
         for arguments in (["--stall-timeout", "nan"], ["--connect-timeout", "1e30"], ["--time-budget", "nan"],
                           ["--factor", "nan"], ["--factor", "1e300"], ["--factor", "1"]):
             result = perf(*arguments)
@@ -262,7 +262,7 @@ def frame(kind, payload, magic=0x7a504632):
 
 
 class Stranger(socket.socket):
-    """Speaks to rank 0 as a rank does, as far as it can without the secret."""
+    """Connects to rank 0 like a rank, as far as possible without the secret."""
 
     def __init__(self, address):
         super().__init__()
@@ -332,7 +332,7 @@ class Strangers(unittest.TestCase):
                     while time.monotonic() < until:
                         sent += stranger.send(frame(8, b"") * 5000 if len(header) > 12 else bytes(1 << 20))
                 except OSError:
-                    pass  # It was hung up on.
+                    pass  # The connection was closed.
         with open(f"/proc/{first.pid}/status") as status:
             peak_kib = int(re.search(r"VmHWM:\s+(\d+) kB", status.read()).group(1))
         self.assertLess(peak_kib, 64 << 10)
@@ -348,21 +348,21 @@ class Strangers(unittest.TestCase):
                     stranger.hello(rank, ranks, self.FORGED, self.FORGED)
                     self.assertNotIn(b"\x1b", stranger.answer())
             with Stranger(self.address) as stranger:
-                stranger.sendall(frame(7, self.FORGED))  # That a rank has failed.
+                stranger.sendall(frame(7, self.FORGED))  # A forged failure of a rank.
                 stranger.answer()
             self.ends_well(first)
 
-    def test_what_was_refused_is_told_in_plain_text(self):
+    def test_refusals_are_printed_as_plain_text(self):
         first = self.first_rank("--connect-timeout", "3")
         with Stranger(self.address) as stranger:
             stranger.hello(7, 99, self.FORGED)
             self.assertIn(b"rank 7 of 99", stranger.answer())
         _, errors = first.communicate(timeout=LIMIT_S)
         self.assertEqual(first.returncode, 1)
-        self.assertIn("not there: rank 1 (1 refused, the last: rank 7 of 99 (?]0;owned??ztcp_perf: all is well) does not "
+        self.assertIn("missing: rank 1 (1 refused, the last: rank 7 of 99 (?]0;owned??ztcp_perf: all is well) does not "
                       "belong to 2 ranks)", errors)
 
-    def test_many_that_say_nothing_keep_no_rank_out(self):
+    def test_many_silent_callers_keep_no_rank_out(self):
         first = self.first_rank()
         silent = []
         try:
@@ -389,13 +389,13 @@ class Strangers(unittest.TestCase):
             os.chmod(right, 0o644)
             refused = perf(*self.common, "--rank", "0", "--secret-file", right)
             self.assertEqual(refused.returncode, 2)
-            self.assertIn(f"others may use it (mode 0644); chmod 600 {right}", refused.stderr)
+            self.assertIn(f"accessible to other users (mode 0644); chmod 600 {right}", refused.stderr)
 
-    def test_a_listener_without_the_secret_is_no_rank_0(self):
+    def test_a_listener_without_the_secret_is_refused(self):
         self.secret = {"ZTCP_PERF_SECRET": "0123456789abcdef"}
         for answer, text in ((frame(3, bytes(32)), "does not know this run's secret"),
                              (frame(5, self.FORGED), "ztcp_perf: rank 1: ?]0;owned??ztcp_perf: all is well"),
-                             (b"SSH-2.0-x\r\n" * 9, "no ztcp_perf of this release answers there")):
+                             (b"SSH-2.0-x\r\n" * 9, "the listener is not a ztcp_perf of this release")):
             with socket.socket() as listener:
                 listener.bind(("127.0.0.1", 0))
                 listener.listen()
@@ -450,7 +450,7 @@ class Failures(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr, r"rank 1: receive \d+ from rank 0 failed: ncclInternalError")
 
-    def test_a_hang_is_ended_and_told(self):
+    def test_a_hang_ends_with_a_report(self):
         began = time.monotonic()
         result = self.faulty("hang", "--stall-timeout", "2")
         self.assertEqual(result.returncode, 1)
@@ -464,17 +464,17 @@ class Failures(unittest.TestCase):
         self.assertLess(time.monotonic() - began, 30)
         self.assertIn("rank 1 has said nothing for 5 s", result.stderr)
 
-    def test_a_stopped_rank_ends_the_run_in_the_stall_timeout(self):
+    def test_a_stopped_rank_ends_the_run_within_the_stall_timeout(self):
         for stopped in (0, 2):
             run = start("--ranks", "3", "--op", "ping", "--stall-timeout", "2", *self.LONG)
             wait_until(lambda: len(children_of(run.pid)) == 3)
             for line in run.stdout:
                 if "(GB/s)" in line:
                     break
-            time.sleep(0.5)  # To where rank 2 waits for the others.
+            time.sleep(0.5)  # Until rank 2 waits for the others.
             began = time.monotonic()
             os.kill(children_of(run.pid)[stopped], signal.SIGSTOP)
-            if stopped == 2:  # It has no part in a ping: nobody waits for it before the end.
+            if stopped == 2:  # It has no part in a ping: the others wait for it only at the end.
                 run.send_signal(signal.SIGINT)
             _, errors = run.communicate(timeout=LIMIT_S)
             self.assertLess(time.monotonic() - began, 30)
@@ -482,8 +482,8 @@ class Failures(unittest.TestCase):
             if stopped == 0:
                 self.assertRegex(errors, r"nothing moved for 2 s|rank 0 has said nothing for 2 s")
 
-    def test_a_rank_that_waits_longer_than_the_stall_timeout_waits_on(self):
-        # Rank 2 has no part in a ping, which goes on until it is interrupted.
+    def test_a_long_wait_for_busy_ranks_is_no_stall(self):
+        # Rank 2 has no part in a ping, which continues until it is interrupted.
         run = start("--ranks", "3", "--op", "ping", "--stall-timeout", "2", *self.LONG)
         for line in run.stdout:
             if "(GB/s)" in line:
@@ -498,7 +498,7 @@ class Failures(unittest.TestCase):
     def end_with(self, ranks, action):
         run = start("--ranks", str(ranks), *self.LONG)
         wait_until(lambda: len(children_of(run.pid)) == ranks)
-        for line in run.stdout:  # The header says that all are connected, or nearly.
+        for line in run.stdout:  # The header means that all are connected, or nearly.
             if "(GB/s)" in line:
                 break
         children = children_of(run.pid)
@@ -528,7 +528,7 @@ class Failures(unittest.TestCase):
         for line in ranks[0].stdout:
             if "(GB/s)" in line:
                 break
-        time.sleep(0.5)  # To where both ranks exchange messages.
+        time.sleep(0.5)  # Until both ranks exchange messages.
         try:
             for rank in ranks:
                 rank.terminate()
@@ -547,13 +547,13 @@ class Failures(unittest.TestCase):
         run.communicate(timeout=LIMIT_S)
         wait_until(lambda: not any(is_running(child) for child in children))
 
-    def test_bad_plugins_and_options_are_told(self):
+    def test_bad_plugins_and_options_are_reported(self):
         for arguments, plugin, text in (
                 ((), "/nonexistent/libnccl-net.so", "cannot open shared object file"),
-                ((), "libm.so.6", "is no NCCL network plugin"),
+                ((), "libm.so.6", "is not an NCCL network plugin"),
                 (("--abi", "12"), REFERENCE, "has no ncclNetPlugin_v12"),
                 (("--device", "7"), REFERENCE, "the plugin has 1 devices"),
-                (("--tags", "2"), REFERENCE, "receives 1 messages at once at most on device 0"),
+                (("--tags", "2"), REFERENCE, "receives at most 1 messages at once on device 0"),
                 (("--tags", "9"), REFERENCE, "--tags"),
                 (("--min", "64", "--max", "8"), REFERENCE, "--max is smaller than --min"),
                 (("--min", "8 apples"), REFERENCE, "is not a size"),
@@ -562,13 +562,13 @@ class Failures(unittest.TestCase):
             self.assertNotEqual(result.returncode, 0)
             self.assertIn(text, result.stderr)
 
-    def test_words_that_are_none_are_told_whole(self):
+    def test_unknown_words_are_reported_with_the_known_ones(self):
         for arguments, text in (
-                (("--op", "allreduce"), "--op: 'allreduce' is none of all_reduce, all_to_all, broadcast, sendrecv, ping (did you "
+                (("--op", "allreduce"), "--op: 'allreduce' is not one of all_reduce, all_to_all, broadcast, sendrecv, ping (did you "
                                         "mean all_reduce?)"),
-                (("--op", "scatter"), "--op: 'scatter' is none of all_reduce, all_to_all, broadcast, sendrecv, ping\n"),
-                (("--log", "warning"), "--log: 'warning' is none of none, warn, info\n"),
-                (("--log", "inf"), "--log: 'inf' is none of none, warn, info (did you mean info?)")):
+                (("--op", "scatter"), "--op: 'scatter' is not one of all_reduce, all_to_all, broadcast, sendrecv, ping\n"),
+                (("--log", "warning"), "--log: 'warning' is not one of none, warn, info\n"),
+                (("--log", "inf"), "--log: 'inf' is not one of none, warn, info (did you mean info?)")):
             result = perf(*arguments)
             self.assertEqual(result.returncode, 2)
             self.assertIn(text, result.stderr)
@@ -583,7 +583,7 @@ class Failures(unittest.TestCase):
             # Neither beside the tool nor in the library path, unless ztcp is installed here.
             missing = run(LD_LIBRARY_PATH="/nonexistent")
             if missing.returncode != 0:
-                self.assertIn("a name without / is looked for in the library path", missing.stderr)
+                self.assertIn("a name without / is searched for in the library path", missing.stderr)
             os.mkdir(os.path.join(folder, "lib"))
             shutil.copy(REFERENCE, os.path.join(folder, "lib/libnccl-net.so"))
             found = run(LD_LIBRARY_PATH=os.path.join(folder, "lib"))

@@ -21,8 +21,8 @@ std::span<T> as(Bytes& bytes) {
 }
 
 // All ranks of one operation over ideal connections, advanced in a random order that a network
-// could cause. A receive takes its place when posted, as a plugin that copies early would; a send
-// is read as late as possible. So a plan that lets two steps disturb each other is found out.
+// could cause. A receive occupies its memory when posted, as in a plugin that copies early; a send
+// is read as late as possible. So a plan in which two steps disturb each other fails.
 class World {
  public:
   World(Op op, int ranks, std::uint64_t size, std::uint64_t seed) : dice_(seed) {
@@ -51,7 +51,7 @@ class World {
   };
   std::vector<Rank>& ranks() { return ranks_; }
 
-  // False when nothing can move any more although something is left.
+  // False if nothing can move although something is left.
   bool run() {
     for (std::size_t r = 0; r < ranks_.size(); ++r)
       if (ranks_[r].plan.own_bytes > 0)
@@ -59,7 +59,7 @@ class World {
                     ranks_[r].input.data() + ranks_[r].plan.own_offset_bytes,
                     ranks_[r].plan.own_bytes);
     while (true) {
-      std::vector<std::pair<int, std::size_t>> sends;  // What could be delivered now.
+      std::vector<std::pair<int, std::size_t>> sends;  // Deliverable now.
       bool left = false;
       for (Rank& rank : ranks_) post(rank);
       for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -158,7 +158,7 @@ TEST_P(PerfPlan, AllReduceSumsEverythingEverywhere) {
     EXPECT_EQ(count_wrong_sums(as<float>(rank.output), ranks, 3), 0U);
 }
 
-TEST_P(PerfPlan, AllToAllBringsEveryBlockHome) {
+TEST_P(PerfPlan, AllToAllDeliversEveryBlock) {
   const int ranks = GetParam().ranks;
   const std::uint64_t size = GetParam().size;
   World world(Op::kAllToAll, ranks, size, 18);

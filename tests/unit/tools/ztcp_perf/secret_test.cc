@@ -51,7 +51,7 @@ class PerfSecret : public testing::Test {
   std::map<std::string, std::string> set_;
 };
 
-TEST_F(PerfSecret, IsReadFromAFileOfItsUsersAlone) {
+TEST_F(PerfSecret, IsReadOnlyFromAFileOthersCannotRead) {
   write("0123456789abcdef0123\n");
   EXPECT_EQ(find(path_), "0123456789abcdef0123");
   write("0123456789abcdef0123\n", 0640);
@@ -64,7 +64,7 @@ TEST_F(PerfSecret, IsReadFromAFileOfItsUsersAlone) {
   EXPECT_THAT(why_not("/dev/null"), HasSubstr("not a regular file"));
 }
 
-TEST_F(PerfSecret, AFifoHoldsNothingUp) {
+TEST_F(PerfSecret, AFifoDoesNotBlock) {
   ASSERT_EQ(unlink(path_.c_str()), 0);
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   EXPECT_THAT(why_not(path_), HasSubstr("not a regular file"));
@@ -87,7 +87,7 @@ TEST_F(PerfSecret, TheLaunchersDescriptorComesFirstAndIsClosed) {
   EXPECT_EQ(find(""), "");
 }
 
-TEST_F(PerfSecret, AProofHoldsForItsSecretItsNoncesAndItsTextAlone) {
+TEST_F(PerfSecret, AProofIsValidOnlyForItsSecretNoncesAndText) {
   const Nonce one = random_nonce();
   const Nonce other = random_nonce();
   const std::string text = "rank 1 of 2";
@@ -98,7 +98,7 @@ TEST_F(PerfSecret, AProofHoldsForItsSecretItsNoncesAndItsTextAlone) {
   EXPECT_NE(prove_rank("secret", other, hello), proof);
   EXPECT_NE(prove_rank("secret", one, hello.first(4)), proof);
   EXPECT_NE(prove_rank_0("secret", one, other), prove_rank_0("secret", other, one));
-  // What rank 0 proves is never what a rank proves: no reflection.
+  // Rank 0's proof never equals a rank's: no reflection.
   EXPECT_NE(prove_rank_0("secret", one, other), prove_rank("secret", one, other));
 }
 

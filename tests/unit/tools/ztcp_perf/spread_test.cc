@@ -40,14 +40,14 @@ TEST(Spread, The999thPermilleNeedsAThousandSamples) {
   EXPECT_EQ(summarise(more).p999, 1998);
 }
 
-TEST(Spread, VariationIsThatOfASample) {
+TEST(Spread, VariationIsTheSamplesStandardDeviation) {
   std::vector<float> samples = {2, 4, 4, 4, 5, 5, 7, 9};
   EXPECT_NEAR(summarise(samples).variation, 2.13809 / 5, 1e-5);
   std::vector<float> equal = {7, 7, 7};
   EXPECT_EQ(summarise(equal).variation, 0);
 }
 
-TEST(Samples, OfALongRunAreThinnedAlikeAndKeepTheExtremes) {
+TEST(Samples, ALongRunIsThinnedEvenlyAndKeepsTheExtremes) {
   Samples samples(100);
   std::vector<float> us(10'000);
   for (std::size_t i = 0; i < us.size(); ++i) us[i] = static_cast<float>(10 + i % 100);
@@ -63,7 +63,7 @@ TEST(Samples, OfALongRunAreThinnedAlikeAndKeepTheExtremes) {
   EXPECT_EQ(spread.max, 4000);
 }
 
-TEST(Samples, OfAShortRunAreAllKept) {
+TEST(Samples, AllSamplesOfAShortRunAreKept) {
   Samples samples(100);
   samples.add(std::vector<float>{3, 1, 2});
   EXPECT_EQ(samples.take(), (std::vector<float>{3, 1, 2}));
