@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Frames on their way: given with the time they arrive, taken in that order (and in the order
-// given when times are equal).
+// Frames in flight: put with their arrival times, taken in that order (in the order put for equal
+// times).
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class DelayLine {
   }
   TimePoint next_arrival() const { return heap_.empty() ? kNever : heap_.front().arrives; }
   std::uint64_t held_bytes() const { return held_bytes_; }
-  // Only while next_arrival() is not kNever.
+  // Requires that next_arrival() is not kNever.
   StoredFrame take() {
     std::pop_heap(heap_.begin(), heap_.end(), Later{});
     StoredFrame frame = std::move(heap_.back().frame);

@@ -28,8 +28,8 @@ void add_fragment(TxFrame& frame, std::span<const std::byte> piece) {
   frame.payload_bytes += static_cast<std::uint32_t>(piece.size());
 }
 
-// The first bytes are copied so that the header may be changed without touching the payload; the
-// whole of an ACK fits.
+// Copies the first bytes, so that the header can be changed without touching the payload; an ACK
+// fits as a whole.
 std::span<const std::byte> begin_view(std::span<const std::byte> head, TxFrame& out) {
   const std::size_t in_header = std::min(head.size(), TxFrame::kHeaderCapacity);
   std::memcpy(out.header.data(), head.data(), in_header);
@@ -38,7 +38,7 @@ std::span<const std::byte> begin_view(std::span<const std::byte> head, TxFrame& 
   out.l3_bytes = 0;
   out.fragment_count = 0;
   out.checksum_offload = false;
-  out.copy_payload = true;  // The received frame is given back right after transmit().
+  out.copy_payload = true;  // The received frame is returned right after transmit().
   out.segment_size_bytes = 0;
   out.payload_bytes = 0;
   return head.subspan(in_header);
@@ -96,8 +96,8 @@ FabricSwitch::FabricSwitch(const SwitchSettings& settings)
 
 PortIndex FabricSwitch::add_port(PortSettings settings, link::Link& link) {
   const auto index = static_cast<PortIndex>(ports_.size());
-  // Every direction of every port has dice of its own: adding traffic at one port does not change
-  // what happens at another.
+  // Every direction of every port has its own random numbers: traffic at one port does not change
+  // the impairments at another.
   link::Dice seeds(settings_.seed + std::uint64_t{index} * 0x10001);
   link::Impairer out(settings.to_peer, seeds.draw());
   link::Impairer in(settings.from_peer, seeds.draw());
@@ -271,7 +271,7 @@ void FabricSwitch::leave(Port& port, const TxFrame& frame, TimePoint now) {
   port.counters.impaired_duplicate += passage.copies == 2;
   port.counters.impaired_corrupt += passage.corrupted;
   for (std::uint8_t i = 0; i < passage.copies; ++i) {
-    // Straight through only when nothing that is due already waits in the line.
+    // Forwarded directly only when no frame in the line is due.
     if (passage.at[i] <= now && !passage.corrupted && !passage.mark_ecn &&
         port.leaving.next_arrival() > now) {
       transmit(port, frame);
@@ -320,7 +320,7 @@ std::size_t FabricSwitch::flush_batch(Port& port) {
   const std::size_t sent = port.link->transmit(batch);
   for (std::size_t i = 0; i < sent; ++i) port.counters.tx_bytes += size_of(batch[i]);
   port.counters.tx_frames += sent;
-  // What the ring had no room for must outlive the received frame.
+  // Frames that did not fit into the ring must outlive the received frame.
   std::vector<TxFrame> rest;
   std::swap(rest, batch);
   for (std::size_t i = sent; i < rest.size(); ++i) {

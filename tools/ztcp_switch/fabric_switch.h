@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A small learning Ethernet switch over the link seam, with a seeded bad network at each port.
-// It is told the time and owns neither links nor threads, so tests run it in virtual time.
+// A small learning Ethernet switch on the link interface, with seeded impairments at each port.
+// Time is an argument, and it owns neither links nor threads, so tests run it in virtual time.
 //
 // A frame is forwarded in the turn that received it: the frame to send points into the received
-// one, which is given back when transmit() has taken it. Only frames that must wait (a delay, a
-// rate limit, a full transmit ring) or whose payload is changed are copied, once. Reading never
-// stops for a slow port: its queue grows to a limit and then drops, so that one stopped peer
-// can't hold up the others. Owner: one thread.
+// one, which is returned after transmit(). Only frames that must wait (a delay, a rate limit, a
+// full transmit ring), or have a changed payload, are copied, once. A slow port does not stop
+// reception: its queue grows to a limit and then drops, so that one stopped peer cannot delay the
+// others. Owner: one thread.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ namespace ztcp::fabric {
 
 struct SwitchSettings {
   Duration mac_age = std::chrono::seconds(300);
-  // Per port and direction; what waits beyond it is dropped and counted.
+  // Per port and direction; frames beyond it are dropped and counted.
   std::uint64_t queue_limit_bytes = 16ULL << 20U;
   std::uint64_t seed = 1;
 };
@@ -43,7 +43,7 @@ struct PortSettings {
 struct PortCounters {
   std::uint64_t rx_frames = 0;  // Entered the switch.
   std::uint64_t rx_bytes = 0;
-  std::uint64_t tx_frames = 0;  // Left it, copies made by `duplicate` included.
+  std::uint64_t tx_frames = 0;  // Left it, including copies made by `duplicate`.
   std::uint64_t tx_bytes = 0;
   std::uint64_t flooded = 0;  // Entered here for a group or unknown address.
   // Dropped on entry.
@@ -52,7 +52,7 @@ struct PortCounters {
   // Dropped on the way out, except that impairments count where they are configured.
   std::uint64_t drop_oversize = 0;    // Larger than the port's MTU.
   std::uint64_t drop_queue_full = 0;  // queue_limit_bytes or the rate limit's own.
-  std::uint64_t drop_link_down = 0;   // Nobody connected.
+  std::uint64_t drop_link_down = 0;   // No peer connected.
   std::uint64_t impaired_loss = 0;
   std::uint64_t impaired_duplicate = 0;
   std::uint64_t impaired_reorder = 0;
@@ -69,11 +69,11 @@ class FabricSwitch {
   // Before the first turn. `link` is borrowed and outlives the switch.
   PortIndex add_port(PortSettings settings, link::Link& link);
 
-  // One round over all ports. Returns how many frames moved; 0 lets the caller back off.
+  // One round over all ports. Returns the number of frames moved; 0 lets the caller back off.
   std::size_t turn(TimePoint now);
-  // When turn() has something to do by itself; kNever when only a frame can bring work.
+  // The next time at which turn() has work without new frames; kNever: none.
   TimePoint next_deadline() const;
-  // True while frames wait for a transmit ring: the caller should not sleep long.
+  // True while frames wait for a transmit ring: the caller must not sleep long.
   bool backlogged() const;
 
   std::size_t port_count() const { return ports_.size(); }
@@ -86,7 +86,7 @@ class FabricSwitch {
 
  private:
   static constexpr std::size_t kBurst = 32;
-  // Asking a driver for its carrier costs more than an empty burst.
+  // Querying a driver's carrier costs more than an empty burst.
   static constexpr Duration kCarrierInterval = std::chrono::milliseconds(1);
 
   struct Port {
@@ -97,10 +97,10 @@ class FabricSwitch {
     bool impaired_out;
     bool impaired_in;
     PortCounters counters;
-    // Frames of this turn that still point into received ones. Filled only while `queue` is
-    // empty, so that sending `batch` before `queue` keeps the order.
+    // Frames of this turn that still point into received ones. Filled only while `queue` is empty,
+    // so that sending `batch` before `queue` keeps the order.
     std::vector<TxFrame> batch;
-    std::deque<StoredFrame> queue;  // Behind a full transmit ring.
+    std::deque<StoredFrame> queue;  // Waits for a full transmit ring.
     std::uint64_t queue_bytes = 0;
     DelayLine leaving;
     DelayLine entering;
@@ -126,19 +126,19 @@ class FabricSwitch {
   MacTable table_;
   FrameStore store_;
   std::deque<Port> ports_;           // Ports hold frames and can be moved but not copied.
-  std::vector<StoredFrame> in_use_;  // Matured frames that batches point to until flushed.
+  std::vector<StoredFrame> in_use_;  // Due frames that batches point to until flushed.
   std::array<RxFrame, kBurst> rx_;
   std::uint64_t moved_addresses_ = 0;
   TimePoint next_carrier_check_ = TimePoint::min();
 };
 
-// `received` as a frame to send that points into it. False when it has more pieces than a TxFrame
-// holds: then it must be copied together first.
+// Makes a frame to send that points into `received`. False if it has more pieces than a TxFrame
+// holds: then it must be copied into one first.
 bool view_of(const RxFrame& received, TxFrame& out);
-// `bytes` as a frame to send that points into it.
+// Makes a frame to send that points into `bytes`.
 void view_of(std::span<const std::byte> bytes, TxFrame& out);
-// Sets Congestion Experienced (RFC 3168 section 5) in an IPv4 or IPv6 packet whose first bytes are
-// in `header`, mending the IPv4 checksum (RFC 1624). False when the frame is not ECN-capable.
+// Sets Congestion Experienced (RFC 3168 section 5) in the IPv4 or IPv6 packet that begins in
+// `header`, and updates the IPv4 checksum (RFC 1624). False when the frame is not ECN-capable.
 bool mark_congestion(std::span<std::byte> header);
 
 }  // namespace ztcp::fabric

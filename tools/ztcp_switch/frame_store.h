@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Memory for frames that must wait inside the switch: delayed, or ahead of a full transmit ring.
-// Buffers are kept by size class, so the steady state takes nothing from the heap. One owner.
+// Memory for frames that wait inside the switch: delayed, or for a full transmit ring. Buffers are
+// kept by size class, so the steady state does not allocate. One owner.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ class StoredFrame {
 
 class FrameStore {
  public:
-  // Up to 64 KiB, the largest Ethernet frame memif carries.
+  // At most 64 KiB, the largest Ethernet frame that memif carries.
   StoredFrame take(std::uint32_t size_bytes) {
     std::uint8_t c = 0;
     while (kClassBytes[c] < size_bytes) ++c;

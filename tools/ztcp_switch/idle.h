@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the switch does when a turn moved nothing: spin, then yield, then sleep ever longer, so that
-// it answers within microseconds while there is traffic and costs nothing while there is none.
-// Where it shares its CPUs with the processes it serves it never spins. Pure.
+// The switch's behaviour after a turn without frames: spin, then yield, then sleep ever longer, so
+// that it answers within microseconds under traffic and uses no CPU without it. Where it shares
+// CPUs with the processes it serves it never spins. Pure.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class Idle {
     const Duration idle_for = now - since_;
     if (idle_for < limits_.spin) return {Action::kSpin, {}};
     if (idle_for < limits_.spin + limits_.yield || deadline <= now) return {Action::kYield, {}};
-    // A sixteenth of the time idle so far: a long pause is not ended by a long sleep.
+    // A sixteenth of the idle time so far: the sleep delays the end of a long pause only little.
     const Duration sleep = std::clamp<Duration>(idle_for / 16, kMinSleep, limits_.max_sleep);
     return {Action::kSleep, std::min(sleep, deadline == kNever ? sleep : deadline - now)};
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Which port a MAC address was last seen behind. Set-associative, as in switch chips: fixed
-// memory, no tombstones, and a flood of invented addresses only costs flooding. Pure.
+// Maps MAC addresses to the ports they were last seen at. Set-associative, as in switch chips:
+// fixed memory, no tombstones, and a flood of forged addresses only causes flooding. Pure.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ class MacTable {
  public:
   explicit MacTable(Duration age_limit) : age_limit_(age_limit), sets_(kSets) {}
 
-  // Returns true when the address was known behind another port until now.
+  // Returns true if the address was known at another port before.
   bool learn(TimePoint now, const MacAddress& mac, PortIndex port) {
     Set& set = sets_[set_of(mac)];
     Entry* victim = &set[0];

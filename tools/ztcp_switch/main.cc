@@ -49,7 +49,7 @@ void to_stderr(log::Level level, const char*, int, const char* text) {
   std::fprintf(stderr, "ztcp_switch: %s%s\n", level == log::Level::kWarn ? "" : "info: ", text);
 }
 
-// No frame is ever addressed to the switch itself.
+// Never the destination of a frame.
 MacAddress mac_of_port(std::size_t index) {
   return {{0x02, 0x73, 0x77, 0, 0, static_cast<std::uint8_t>(index)}};
 }
@@ -71,7 +71,7 @@ std::unique_ptr<link::Link> open_port(const PortOptions& port, std::size_t index
     tap.interface = port.target;
     tap.mac = mac_of_port(index);
     tap.mtu_bytes = port.mtu_bytes;
-    tap.offloads = false;  // What the kernel sends travels on as it is.
+    tap.offloads = false;  // Frames from the kernel are forwarded unchanged.
     auto opened = link::open_tap(tap);
     return opened ? std::move(*opened) : nullptr;
   }
@@ -99,7 +99,7 @@ int usable_cpus() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-// A memif client that finds no descriptor left here waits, and nobody says why.
+// Without a free descriptor here, a memif client would wait without any message.
 void raise_descriptor_limit(std::size_t ports) {
   const rlim_t wanted = 32 + 16 * ports;
   rlimit limit{};
@@ -108,7 +108,7 @@ void raise_descriptor_limit(std::size_t ports) {
   setrlimit(RLIMIT_NOFILE, &limit);
   if (limit.rlim_cur < wanted)
     std::fprintf(stderr,
-                 "ztcp_switch: %zu ports may need %zu open files, and this process may have %zu: "
+                 "ztcp_switch: %zu ports may need %zu open files, this process is limited to %zu: "
                  "raise ulimit -n, or its clients may find no carrier\n",
                  ports, static_cast<std::size_t>(wanted), static_cast<std::size_t>(limit.rlim_cur));
 }
@@ -120,7 +120,7 @@ void say_ready(const SwitchOptions& options) {
     return;
   }
   constexpr char kReady[] = "ready\n";
-  // Whoever waits sees the end of the file if this fails.
+  // On failure the reader sees the end of the file.
   (void)!write(*options.ready_fd, kReady, sizeof kReady - 1);
   close(*options.ready_fd);
 }
@@ -139,7 +139,7 @@ class Reporter {
     next_ = next_after(now);
     print(now);
   }
-  // False when the JSON could not be written.
+  // False if the JSON could not be written.
   bool finish(TimePoint now) {
     if (!options_.quiet) print(now);
     return write_json(now);
@@ -202,7 +202,7 @@ void forward_until_stopped(FabricSwitch& fabric, const SwitchOptions& options, R
     if (moved > 0) {
       idle.on_work();
     } else {
-      // A full transmit ring says nothing when it has room again.
+      // A full transmit ring does not signal free space.
       rest(idle.on_idle(now, fabric.backlogged() ? now : fabric.next_deadline()));
     }
   }
@@ -216,7 +216,7 @@ int run(const SwitchOptions& options) {
   install(SIGHUP, stop);
   install(SIGUSR1, [](int) { g_report.store(true, std::memory_order_relaxed); });
   install(SIGPIPE, SIG_IGN);
-  install(SIGXFSZ, SIG_IGN);  // A report that ulimit -f forbids is no reason to end.
+  install(SIGXFSZ, SIG_IGN);  // A write beyond ulimit -f then fails instead of ending the process.
   log::bind(to_stderr);
 
   raise_descriptor_limit(options.ports.size());

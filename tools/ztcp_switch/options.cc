@@ -23,7 +23,7 @@ constexpr int kExitUsage = 2;
   std::exit(kExitUsage);
 }
 
-// One port for each NIC of the config that expects a memif server.
+// Adds one port for each NIC of the config that connects to a memif server.
 void add_config_ports(SwitchOptions& o, const PortSettings& defaults) {
   config::LiveMachine machine;
   const config::LoadResult loaded = config::load(machine, o.config);
@@ -87,23 +87,24 @@ SwitchOptions parse_options(int argc, char** argv) {
         },
         help);
   };
-  impairment("loss", "Share of frames lost, at every port on leaving: 1%");
-  impairment("duplicate", "Share of frames doubled");
-  impairment("reorder", "Share of frames held back so that later ones overtake them");
-  impairment("reorder-delay", "How long those are held back, default 1ms");
+  impairment("loss", "Share of frames lost as they leave, at every port: 1%");
+  impairment("duplicate", "Share of frames duplicated");
+  impairment("reorder", "Share of frames delayed so that later ones overtake them");
+  impairment("reorder-delay", "Delay of these frames, default 1ms");
   impairment("corrupt", "Share of frames with one bit flipped behind the Ethernet header");
-  impairment("delay", "Time every frame takes: 2ms");
-  impairment("jitter", "Up to this much more, uniformly; frames may overtake each other");
+  impairment("delay", "Delay of every frame: 2ms");
+  impairment("jitter", "Further delay of 0 to this, uniform; frames may overtake each other");
   impairment("rate", "Rate limit: 1Gbit");
-  impairment("queue", "What may wait for the rate limit, default 1M");
+  impairment("queue", "Bytes that may wait for the rate limit, default 1M");
   impairment("ecn-mark", "Mark CE when more than this many bytes wait: 64K");
-  app.add_option("--seed", o.fabric.seed, "Every run with the same seed and frames is the same");
+  app.add_option("--seed", o.fabric.seed, "The same seed and frames give the same run");
 
-  app.add_option_function<std::string>("--mac-age", duration_into(o.fabric.mac_age, "--mac-age"),
-                                       "Forget silent addresses after, default 300s");
+  app.add_option_function<std::string>(
+      "--mac-age", duration_into(o.fabric.mac_age, "--mac-age"),
+      "Forget addresses without frames after this time, default 300s");
   app.add_option_function<std::string>(
       "--stats-interval", duration_into(o.stats_interval, "--stats-interval"),
-      "Print the counters this often; always at SIGUSR1 and at the end");
+      "Print the counters at this interval, besides at SIGUSR1 and at the end");
   app.add_option("--json", o.json, "Write the counters to FILE at SIGUSR1 and at the end");
   app.add_option("--ready-fd", o.ready_fd, "Write \"ready\" to this descriptor and close it")
       ->check(CLI::NonNegativeNumber);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The switch's command line: its ports and what each does to frames. Knows no DPDK.
+// The switch's command line: its ports and their impairments. Does not depend on DPDK.
 #pragma once
 
 #include <cstdint>
@@ -38,21 +38,21 @@ struct SwitchOptions {
   Duration max_sleep = std::chrono::milliseconds(1);
 };
 
-// A refusal in words for the operator.
+// A refusal, as a text for the operator.
 struct Refusal {
   std::string text;
 };
 
-// One "key=value" of an impairment into `to`. False: no such key; a Refusal: a bad value.
+// Sets one "key=value" of an impairment in `to`. False: unknown key; a Refusal: a bad value.
 std::variant<bool, Refusal> set_impairment(link::Impairment& to, std::string_view key,
                                            std::string_view value);
-// "memif:PATH[,key=value...]", "tap:NAME[,...]". Keys of impairments act on frames that leave
-// the switch; with "in." before them, on frames that enter. Both start from `defaults`'.
+// Parses "memif:PATH[,key=value...]", "tap:NAME[,...]". Keys of impairments apply to frames that
+// leave the switch; with "in." before them, to frames that enter. Both start from `defaults`.
 std::variant<PortOptions, Refusal> parse_port(std::string_view text, const PortSettings& defaults);
-// "nic:NAME[,...]": the same keys for the port of a NIC of the config. False: no such port.
+// Parses "nic:NAME[,...]": the same keys for the port of a NIC in the config. False: no such port.
 std::variant<bool, Refusal> adjust_port(std::string_view text, std::vector<PortOptions>& ports);
 
-// Reads the command line and the config it names. Ends the process for --help and usage errors.
+// Parses the command line and the config it names. Ends the process for --help and usage errors.
 SwitchOptions parse_options(int argc, char** argv);
 
 }  // namespace ztcp::fabric

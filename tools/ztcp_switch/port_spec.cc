@@ -17,7 +17,7 @@ namespace {
 
 using link::Impairment;
 
-// Every key of an impairment, with what it takes and how it is read.
+// A key of an impairment, with its form and parser.
 struct Key {
   std::string_view name;
   std::string_view takes;
@@ -62,7 +62,7 @@ std::string_view take_until(std::string_view& text, char separator) {
   return part;
 }
 
-// Everything after the target.
+// Reads the keys after the target.
 std::optional<Refusal> read_keys(std::string_view spec, std::string_view rest, PortOptions& port) {
   while (!rest.empty()) {
     std::string_view value = take_until(rest, ',');
@@ -110,7 +110,7 @@ std::variant<PortOptions, Refusal> parse_port(std::string_view text, const PortS
   if ((kind != "memif" && kind != "tap") || name.empty())
     return Refusal{fmt::format("--port {}: expected memif:SOCKET, tap:NAME or nic:NAME", text)};
   port.kind = kind == "tap" ? PortOptions::Kind::kTap : PortOptions::Kind::kMemif;
-  // memif's own socket code wants an absolute path.
+  // memif's socket code requires an absolute path.
   port.target = kind == "tap" ? std::string(name) : std::filesystem::absolute(name).string();
   port.settings.name = std::string(target);
   if (auto refusal = read_keys(text, rest, port)) return *refusal;

@@ -62,7 +62,7 @@ std::string table_of(const FabricSwitch& fabric, TimePoint now, Duration running
     fmt::format_to(out, "  {:<16} {:>4} {:12} {:15} {:12} {:15} {:8} ", fabric.port_name(i),
                    fabric.port_up(i) ? "up" : "down", c.rx_frames, c.rx_bytes, c.tx_frames,
                    c.tx_bytes, c.flooded);
-    // The rest only where there is something to tell.
+    // The other counters only if not zero.
     for (std::size_t k = kAlwaysShown; k < kCounters.size(); ++k)
       if (c.*kCounters[k].value != 0)
         fmt::format_to(out, " {}={}", kCounters[k].name, c.*kCounters[k].value);

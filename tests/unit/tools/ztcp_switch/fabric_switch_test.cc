@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using Bytes = std::vector<std::byte>;
 
-// A link whose cable is two queues the test holds the ends of.
+// A link with two queues as its cable, held by the test at the other end.
 class TestLink : public link::Link {
  public:
   explicit TestLink(std::uint16_t mtu) { capabilities_.mtu_bytes = mtu; }
@@ -42,7 +42,8 @@ class TestLink : public link::Link {
   void release(std::span<RxFrame> frames) override {
     for (RxFrame& frame : frames) {
       auto* held = static_cast<Bytes*>(frame.handle);
-      std::fill(held->begin(), held->end(), std::byte{0xdd});  // Whoever still looks will notice.
+      std::fill(held->begin(), held->end(),
+                std::byte{0xdd});  // Late readers of the frame will see this.
       delete held;
       --held_frames;
     }
@@ -111,7 +112,7 @@ struct World {
   static std::vector<PortSettings> plain(std::size_t n) {
     return std::vector<PortSettings>(n, PortSettings{"port", {}, {}});
   }
-  // Lets every port learn the host with its number.
+  // Makes every port learn the host with its number.
   void introduce() {
     for (std::size_t i = 0; i < links.size(); ++i)
       links[i]->to_switch.push_back(frame(static_cast<int>(i), 255));
@@ -136,7 +137,7 @@ struct World {
   FabricSwitch fabric;
 };
 
-TEST(FabricSwitch, FloodsTheUnknownThenLearns) {
+TEST(FabricSwitch, FloodsUnknownAddressesAndLearns) {
   World w(World::plain(3));
   w.links[0]->to_switch.push_back(frame(0, 1));
   w.run();
@@ -159,7 +160,7 @@ TEST(FabricSwitch, BroadcastReachesEveryOtherPort) {
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(w.links[i]->from_switch.size(), i == 2 ? 0U : 1U);
 }
 
-TEST(FabricSwitch, DropsWhatIsAlreadyWhereItBelongs) {
+TEST(FabricSwitch, DropsFramesForTheirOwnPort) {
   World w(World::plain(2));
   w.links[0]->to_switch.push_back(frame(7, 255));
   w.links[0]->to_switch.push_back(frame(8, 7));
@@ -179,7 +180,7 @@ TEST(FabricSwitch, DropsMalformedFrames) {
   EXPECT_EQ(w.fabric.counters(0).drop_malformed, 2U);
 }
 
-TEST(FabricSwitch, KeepsBytesAndOrderOfAnyShape) {
+TEST(FabricSwitch, KeepsBytesAndOrderForAllFrameShapes) {
   World w(World::plain(2));
   w.introduce();
   std::vector<Bytes> sent;
@@ -207,7 +208,7 @@ TEST(FabricSwitch, FramesTooLargeForThePortAreDroppedThere) {
   EXPECT_EQ(w.fabric.counters(1).drop_oversize, 1U);
 }
 
-TEST(FabricSwitch, AFullRingDelaysButKeepsOrderAndGivesFramesBack) {
+TEST(FabricSwitch, AFullRingDelaysFramesInOrderAndReturnsThem) {
   World w(World::plain(3));
   w.introduce();
   w.links[1]->room = 5;
@@ -244,7 +245,7 @@ TEST(FabricSwitch, APortThatIsDownGetsNothing) {
   World w(World::plain(3));
   w.introduce();
   w.links[1]->up = false;
-  w.now += 1ms;  // The carrier is looked at now and then.
+  w.now += 1ms;  // The carrier is checked at intervals.
   w.links[0]->to_switch.push_back(frame(0, 1));
   w.links[0]->to_switch.push_back(frame(0, 255));
   w.run();
@@ -333,7 +334,7 @@ TEST(FabricSwitch, WithoutReorderingAnImpairedPortKeepsOrder) {
   w.run();
   for (int i = 0; i < 500; ++i) {
     Bytes f = frame(0, 1, 100, 0);
-    f[12] = static_cast<std::byte>(i >> 8);  // In the spared bytes, so corruption leaves it.
+    f[12] = static_cast<std::byte>(i >> 8);  // In the protected bytes, so corruption leaves it.
     f[13] = static_cast<std::byte>(i & 0xff);
     w.links[0]->to_switch.push_back(f);
     w.now += 400ns;
@@ -356,7 +357,7 @@ unsigned header_sum(std::span<const std::byte> h) {
   return sum;
 }
 
-TEST(MarkCongestion, SetsCeAndMendsTheChecksum) {
+TEST(MarkCongestion, SetsCeAndUpdatesTheChecksum) {
   for (const unsigned ecn : {1U, 2U, 3U}) {
     Bytes f(60);
     f[12] = std::byte{0x08};

@@ -23,7 +23,7 @@ TEST(Idle, SpinsThenYieldsThenSleepsEverLonger) {
   EXPECT_EQ(idle.on_idle(t + 10s, kNever).sleep, Duration(1ms));
 }
 
-TEST(Idle, WorkStartsItOver) {
+TEST(Idle, WorkRestartsTheSequence) {
   Idle idle({.spin = 50us, .max_sleep = 1ms});
   idle.on_idle(TimePoint{1s}, kNever);
   EXPECT_EQ(idle.on_idle(TimePoint{2s}, kNever).action, Action::kSleep);

@@ -23,7 +23,7 @@ TEST(MacTable, FindsWhatItLearnt) {
   EXPECT_EQ(table.size(now), 1U);
 }
 
-TEST(MacTable, TellsMovesAndFollowsThem) {
+TEST(MacTable, ReportsAndFollowsMoves) {
   MacTable table(300s);
   const TimePoint now{};
   table.learn(now, mac(1), 3);
@@ -32,7 +32,7 @@ TEST(MacTable, TellsMovesAndFollowsThem) {
   EXPECT_EQ(table.find(now + 2s, mac(1)), 4U);
 }
 
-TEST(MacTable, ForgetsTheSilentAndKeepsTheTalking) {
+TEST(MacTable, ForgetsSilentAddressesAndKeepsActiveOnes) {
   MacTable table(300s);
   TimePoint now{};
   table.learn(now, mac(1), 1);

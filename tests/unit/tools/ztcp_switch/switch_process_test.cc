@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The ztcp_switch program between memif clients of this process: frames cross, counters tell, and
-// it leaves nothing behind. ZTCP_SWITCH names the program.
+// The ztcp_switch program between memif clients of this process: frames cross, counters count, and
+// it leaves no file behind. ZTCP_SWITCH names the program.
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 using Bytes = std::vector<std::byte>;
 constexpr std::size_t kPorts = 3;
 
-// Bounds every wait for another process; never a matter of passing by luck.
+// Bounds every wait for another process; passing never depends on it.
 template <class Condition>
 bool within_seconds(int seconds, Condition condition) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
@@ -65,7 +65,7 @@ class SwitchProcess : public testing::Test {
 
   std::string socket(std::size_t i) const { return folder_ / ("p" + std::to_string(i)); }
 
-  // Returns when the switch says that it is ready.
+  // Returns when the switch reports that it is ready.
   void start(const std::vector<std::string>& more = {}) {
     std::array<int, 2> ready{};
     ASSERT_EQ(pipe(ready.data()), 0);
@@ -106,7 +106,7 @@ class SwitchProcess : public testing::Test {
       ASSERT_TRUE(opened);
       clients_.push_back(std::move(*opened));
     }
-    // The switch looks at its carriers now and then: what comes before that it rightly drops.
+    // The switch checks its carriers at intervals: it correctly drops earlier frames.
     ASSERT_TRUE(within_seconds(60, [&] {
       drain();
       const nlohmann::json seen = counters();
@@ -117,7 +117,7 @@ class SwitchProcess : public testing::Test {
     }));
   }
 
-  // What the switch says of itself while it runs.
+  // The switch's counters while it runs.
   nlohmann::json counters() {
     const fs::path path = folder_ / "counters.json";
     fs::remove(path);
@@ -139,7 +139,7 @@ class SwitchProcess : public testing::Test {
     const MacAddress mine = mac_of(from);
     std::copy(mine.bytes.begin(), mine.bytes.end(),
               reinterpret_cast<std::uint8_t*>(bytes.data()) + 6);
-    bytes[12] = std::byte{0x88};  // Local experimental: nobody answers.
+    bytes[12] = std::byte{0x88};  // Local experimental: not answered.
     bytes[13] = std::byte{0xb5};
     return bytes;
   }
@@ -157,7 +157,7 @@ class SwitchProcess : public testing::Test {
     ASSERT_TRUE(within_seconds(60, [&] { return clients_[from]->transmit({&out, 1}) == 1; }));
   }
 
-  // Takes what has arrived at every client.
+  // Reads the frames that have arrived at every client.
   void drain() {
     for (std::size_t i = 0; i < clients_.size(); ++i) {
       std::array<RxFrame, 32> frames;
@@ -178,7 +178,7 @@ class SwitchProcess : public testing::Test {
     });
   }
 
-  // Ends the switch in good order and reads what it wrote.
+  // Ends the switch cleanly and reads its report.
   nlohmann::json stop() {
     kill(pid_, SIGTERM);
     int status = 0;
@@ -221,8 +221,8 @@ TEST_F(SwitchProcess, CarriesFramesBetweenItsPortsAndLeavesNothingBehind) {
   for (std::size_t i = 0; i < kPorts; ++i) EXPECT_FALSE(fs::exists(socket(i)));
 }
 
-// The path of a socket is typed, by root perhaps.
-TEST_F(SwitchProcess, RefusesToServeInPlaceOfAFile) {
+// The path of a socket is typed, perhaps by root.
+TEST_F(SwitchProcess, RefusesToReplaceAFile) {
   const std::string path = folder_ / "passwd";
   std::ofstream(path) << "root";
   const std::string program = std::getenv("ZTCP_SWITCH");
@@ -251,7 +251,7 @@ TEST_F(SwitchProcess, RefusesMorePortsThanDpdkHas) {
       << said.data();
 }
 
-TEST_F(SwitchProcess, LosesWhatItIsToldToLose) {
+TEST_F(SwitchProcess, LosesTheConfiguredShareOfFrames) {
   ASSERT_NO_FATAL_FAILURE(start({"--loss", "20%", "--seed", "5"}));
   ASSERT_NO_FATAL_FAILURE(connect_clients());
   for (int i = 0; i < 1000; ++i) {
@@ -289,7 +289,7 @@ TEST_F(SwitchProcess, AcceptsAClientThatComesBack) {
     ASSERT_TRUE(opened);
     clients_.push_back(std::move(*opened));
   }
-  // The first frames may come before the new connection stands.
+  // The first frames may arrive before the new connection is up.
   const Bytes hello = frame(0, kBroadcastMac, 60, 1);
   EXPECT_TRUE(within_seconds(60, [&] {
     send(0, hello);
