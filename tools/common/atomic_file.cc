@@ -22,7 +22,7 @@ Status write_durably(int fd, std::string_view text) {
   return {};
 }
 
-// Closes `fd`. The temporary file gets its name, or goes.
+// Closes `fd`. Renames the temporary file, or removes it.
 Status put_in_place(int fd, Status written, const std::string& temporary, const std::string& path) {
   if (::close(fd) != 0 && written) written = fail_errno("close");
   if (written && std::rename(temporary.c_str(), path.c_str()) != 0) written = fail_errno("rename");
@@ -32,7 +32,7 @@ Status put_in_place(int fd, Status written, const std::string& temporary, const 
 
 constexpr int kNoTrap = O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 
-// Empty, or JSON by its first letter.
+// True for an empty file, or one that begins like JSON.
 bool may_be_replaced(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | kNoTrap);
   if (fd < 0) return false;
@@ -52,14 +52,14 @@ Status write_to_device(const std::string& path, std::string_view text) {
   } else if (S_ISBLK(facts.st_mode)) {
     status = fail(Errc::kRefused, "it is a disk; name a file");
   } else if (!S_ISREG(facts.st_mode)) {
-    ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);  // The reader of a pipe has time.
+    ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);  // Wait for the reader of a pipe.
     status = write_all(fd, text);
   }
   ::close(fd);
   return status;
 }
 
-// The rename is on disk only when the folder is.
+// A rename is durable only after its folder is synced.
 void sync_folder_of(const std::string& path) {
   const auto slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -86,8 +86,9 @@ Status write_report(const std::string& path, std::string_view json) {
   if (!there && errno != ENOENT) return fail_errno("open");
   if (there && !S_ISREG(facts.st_mode)) return write_to_device(path, json);
   if (there && !may_be_replaced(path))
-    return fail(Errc::kRefused, "what is in it is no report; it was left alone, name another file");
-  // Of this process alone, so that what an earlier run of its number left can go.
+    return fail(Errc::kRefused, "its content is not a report; not changed, name another file");
+  // The name contains this process's id, so a file left by an earlier process with the same id can
+  // be removed.
   const std::string temporary = path + "." + std::to_string(::getpid()) + ".tmp";
   ::unlink(temporary.c_str());
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

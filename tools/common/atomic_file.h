@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Files that are there whole or not at all, also after a power cut.
+// Writes files atomically, also in case of a power failure.
 #pragma once
 
 #include <string>
@@ -12,14 +12,13 @@
 namespace ztcp::tools {
 
 // Writes a temporary file beside `path`, syncs it and renames it over `path`. On failure `path` is
-// as it was and the temporary file is gone.
+// unchanged and the temporary file is removed.
 Status write_atomically(const std::string& path, std::string_view text);
 
-// The same for what a tool reports to a file that the command line names, for readers who look at
-// any moment, but without a sync. Its mode is the umask's. A file that is there is replaced only if
-// it is empty or holds JSON (a name that was typed wrongly may be that of any file); what is no
-// file (a pipe, /dev/stdout) is written to; links to files are not followed.
-// Errc::kRefused: Error::where says why not.
+// The same, without a sync, for a report to a file named on the command line, which may be read at
+// any moment. Its mode follows the umask. An existing file is replaced only if it is empty or holds
+// JSON (a mistyped name may be any file's); pipes and devices (/dev/stdout) are written to; links
+// to files are not followed. Errc::kRefused: Error::where has the reason.
 Status write_report(const std::string& path, std::string_view json);
 
 }  // namespace ztcp::tools

@@ -8,9 +8,9 @@
 
 namespace ztcp::tools {
 
-// Text that another process sent, for a terminal or a log: bytes that are not printable ASCII
-// become '?', so that they can neither control the terminal nor begin a line of their own. At most
-// `limit` bytes; "..." stands for the rest.
+// Makes another process's text safe for a terminal or a log: bytes that are not printable ASCII
+// become '?', so that they can neither control the terminal nor begin a line. At most `limit`
+// bytes; "..." replaces the rest.
 std::string printable(std::string_view text, std::size_t limit = 1024);
 
 }  // namespace ztcp::tools

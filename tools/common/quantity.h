@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Quantities as people type them: "64M", "1%", "2ms", "1Gbit". Each parser accepts the whole text
-// or nothing.
+// Parses quantities as people type them: "64M", "1%", "2ms", "1Gbit". Each parser accepts the whole
+// text or nothing.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ std::optional<Duration> parse_duration(std::string_view text);
 // "1Gbit", "100Mbit", "64kbit": powers of 1000, bits per second.
 std::optional<std::uint64_t> parse_bit_rate(std::string_view text);
 
-// Shortest exact power of 1024: "64 MiB", "100 B".
+// Shortest exact form: "64 MiB", "100 B".
 std::string format_bytes(std::uint64_t bytes);
 
 }  // namespace ztcp::tools

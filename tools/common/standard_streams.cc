@@ -9,7 +9,7 @@
 namespace ztcp::tools {
 
 void keep_standard_streams() {
-  // Each takes the lowest number that is free.
+  // open() returns the lowest free number.
   int opened = 0;
   while (opened >= 0 && opened <= STDERR_FILENO) opened = ::open("/dev/null", O_RDWR);
   if (opened > STDERR_FILENO) ::close(opened);
@@ -20,8 +20,8 @@ bool has_kept_output(const char* program) {
   const bool is_flushed = std::fflush(stdout) == 0;
   if (is_flushed && std::ferror(stdout) == 0) return true;
   std::fprintf(stderr,
-               "%s: what it had to say on standard output could not all be written there: is the "
-               "disk full? df shows it\n",
+               "%s: not all of its output could be written to standard output: is the disk full? "
+               "df shows it\n",
                program);
   return false;
 }

@@ -4,12 +4,12 @@
 
 namespace ztcp::tools {
 
-// Who starts a program with stdin, stdout or stderr closed (">&-") gives their numbers to the first
-// files that it opens, and what it prints would be written into these. First thing in main().
+// If stdin, stdout or stderr is closed at start (">&-"), the first files opened would get their
+// numbers, and output would be written into them. Call first in main().
 void keep_standard_streams();
 
-// False where not all that was printed to stdout has found room (a full disk), and says so: who
-// reads it must not take what is there for all. Last thing in main().
+// False, with an error on stderr, if some output to stdout could not be written (a full disk): its
+// reader must not take it for complete. Call last in main().
 bool has_kept_output(const char* program);
 
 }  // namespace ztcp::tools

@@ -8,7 +8,7 @@
 
 namespace ztcp::tools {
 
-// To a file descriptor, however many writes that takes.
+// Writes all of `text` to a file descriptor, with as many calls as needed.
 Status write_all(int fd, std::string_view text);
 
 }  // namespace ztcp::tools

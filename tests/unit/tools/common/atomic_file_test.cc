@@ -35,7 +35,7 @@ TEST(AtomicFile, ReplacesWholeFilesAndLeavesNothingBehind) {
   struct stat info {};
   ASSERT_EQ(::stat(path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0644U);
-  // A folder in its place can't be replaced.
+  // A folder in its place cannot be replaced.
   tree.add_folder("b.conf/full");
   const Status status = write_atomically(tree.path("b.conf"), "x");
   ASSERT_FALSE(status);
@@ -43,7 +43,7 @@ TEST(AtomicFile, ReplacesWholeFilesAndLeavesNothingBehind) {
   EXPECT_EQ(entries_of(tree.root()), 2U);
 }
 
-// Readers look at any moment.
+// Readers may look at any moment.
 TEST(Report, IsReplacedAsAWhole) {
   const test::Tree tree;
   const std::string path = tree.path("a.json");
@@ -72,8 +72,8 @@ TEST(Report, TakesTheModeOfTheUmask) {
   EXPECT_EQ(info.st_mode & 0777U, 0600U);
 }
 
-// A name that was typed wrongly: as root it may be that of any file.
-TEST(Report, AFileOfOtherWordsIsLeftAlone) {
+// A mistyped name: as root it may be any file's.
+TEST(Report, FilesWithOtherContentAreNotReplaced) {
   test::Tree tree;
   tree.add_file("passwd", "root:x:0:0\n");
   const Status status = write_report(tree.path("passwd"), "{}");
@@ -93,7 +93,7 @@ TEST(Report, ALinkIsNeitherFollowedNorReplaced) {
   EXPECT_EQ(entries_of(tree.root()), 2U);
 }
 
-TEST(Report, WhatIsNoFileIsWrittenToAndStays) {
+TEST(Report, PipesAndDevicesAreWrittenToAndKept) {
   const test::Tree tree;
   const std::string path = tree.path("pipe");
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
@@ -110,8 +110,8 @@ TEST(Report, WhatIsNoFileIsWrittenToAndStays) {
   EXPECT_FALSE(write_report(tree.root(), "{}"));
 }
 
-// A loop device without a file behind it: nothing can be harmed.
-TEST(Report, ADiskIsLeftAlone) {
+// A loop device without a file behind it: nothing can be damaged.
+TEST(Report, DisksAreNotWrittenTo) {
   const test::Tree tree;
   const std::string path = tree.path("disk");
   if (::mknod(path.c_str(), S_IFBLK | 0600, makedev(7, 77)) != 0)

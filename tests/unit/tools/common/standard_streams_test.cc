@@ -12,7 +12,7 @@
 namespace ztcp::tools {
 namespace {
 
-// Dies with the number of what is wrong.
+// Exits with the number of the failed check.
 [[noreturn]] void run_with_closed(int first, int second) {
   ::close(first);
   ::close(second);
@@ -23,12 +23,12 @@ namespace {
   ::_exit(next > STDERR_FILENO ? 0 : 10 + next);
 }
 
-TEST(StandardStreams, NoFileGetsTheirNumbers) {
+TEST(StandardStreams, OpenedFilesNeverGetTheirNumbers) {
   EXPECT_EXIT(run_with_closed(STDOUT_FILENO, STDERR_FILENO), testing::ExitedWithCode(0), "");
   EXPECT_EXIT(run_with_closed(STDIN_FILENO, STDOUT_FILENO), testing::ExitedWithCode(0), "");
 }
 
-TEST(StandardStreams, ThoseThatAreOpenStayWhatTheyAre) {
+TEST(StandardStreams, OpenStreamsAreNotChanged) {
   const int before = ::dup(STDOUT_FILENO);
   ::close(before);
   keep_standard_streams();
@@ -43,9 +43,9 @@ TEST(StandardStreams, ThoseThatAreOpenStayWhatTheyAre) {
   std::exit(has_kept_output("prog") ? 0 : 1);
 }
 
-TEST(StandardStreams, OutputThatIsLostIsTold) {
+TEST(StandardStreams, LostOutputIsReported) {
   EXPECT_EXIT(print_into("/dev/null"), testing::ExitedWithCode(0), "^$");
-  EXPECT_EXIT(print_into("/dev/full"), testing::ExitedWithCode(1), "prog: what it had to say");
+  EXPECT_EXIT(print_into("/dev/full"), testing::ExitedWithCode(1), "prog: not all of its output");
 }
 
 [[noreturn]] void flush_into_a_full_disk() {
@@ -55,8 +55,8 @@ TEST(StandardStreams, OutputThatIsLostIsTold) {
   std::exit(has_kept_output("prog") ? 0 : 1);
 }
 
-TEST(StandardStreams, AlsoWhereItWasFlushedBefore) {
-  EXPECT_EXIT(flush_into_a_full_disk(), testing::ExitedWithCode(1), "prog: what it had to say");
+TEST(StandardStreams, OutputLostInAnEarlierFlushIsReported) {
+  EXPECT_EXIT(flush_into_a_full_disk(), testing::ExitedWithCode(1), "prog: not all of its output");
 }
 
 }  // namespace
