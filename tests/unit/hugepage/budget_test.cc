@@ -16,8 +16,8 @@ TEST(Budget, PagesAreRoundedUp) {
   EXPECT_EQ(pages_for(0, k2Mib), 0U);
 }
 
-TEST(Budget, AProcessTakesRoomForItsNicsInWholePages) {
-  // Frames of 9512 bytes with their overhead, 12288 of them, and 16 MiB of headers and rings.
+TEST(Budget, AProcessTakesWholePagesForItsNics) {
+  // 12288 frames of 9512 bytes with overhead, and 16 MiB of headers and rings.
   EXPECT_EQ(nic_mib(9000), 16U + 12288U * 9512 / (1U << 20U));
   EXPECT_EQ(nic_mib(1500), nic_mib(2048)) << "buffers are no smaller";
   const std::vector<NicNeed> nics = {{0, 9000}, {1, 9000}, {1, 9000}, {-1, 9000}};
@@ -28,15 +28,15 @@ TEST(Budget, AProcessTakesRoomForItsNicsInWholePages) {
   EXPECT_EQ(needs[1].mib, needs[0].mib);
   needs = process_needs(nics, 5120, k1Gib);
   EXPECT_EQ(needs[0].mib, 1024U);
-  // What the limit leaves is all the last NICs get: 200 - 143.
+  // The last NICs get the rest of the limit: 200 - 143.
   needs = process_needs(nics, 200, k2Mib);
   EXPECT_EQ(needs[0].mib, 144U);
   EXPECT_EQ(needs[1].mib, 58U);
   EXPECT_TRUE(process_needs({}, 5120, k2Mib).empty());
 }
 
-// Each queue has frames of its own; half as many to receive with where there are several.
-TEST(Budget, QueuesTakeRoomEach) {
+// Each queue has its own frames; half as many receive frames with several queues.
+TEST(Budget, EachQueueNeedsItsOwnFrames) {
   EXPECT_EQ(nic_mib(9000, 1), nic_mib(9000));
   EXPECT_EQ(nic_mib(9000, 4), 4 * (16U + 8192U * 9512 / (1U << 20U)));
   const std::vector<NicNeed> nics = {{.node = 0, .mtu_bytes = 9000, .queues = 4},
@@ -47,7 +47,7 @@ TEST(Budget, QueuesTakeRoomEach) {
   EXPECT_LT(nic_mib(9000, 8), kMibPerGpu) << "within what set-up reserves";
 }
 
-TEST(Budget, TheLimitIsForEachGpu) {
+TEST(Budget, TheLimitAppliesPerGpu) {
   const std::vector<NicNeed> nics = {{0, 9000, "a"}, {0, 9000, "a"}, {0, 9000, "b"}, {0, 9000}};
   EXPECT_EQ(process_limit_mib(nics, 200), 400U);
   EXPECT_EQ(process_limit_mib({}, 200), 200U);

@@ -34,7 +34,7 @@ Agreement shown_once() {
   return agreement;
 }
 
-// As rank `ours` of host a says of rank `theirs` of host b.
+// The differences between rank `ours` on host a and rank `theirs` on host b.
 std::string between(const Agreement& ours, const Agreement& theirs) {
   return differences(ours, {"a"}, theirs, {"b"});
 }
@@ -45,7 +45,7 @@ Agreement changed(Agreement agreement, Change&& change) {
   return agreement;
 }
 
-TEST(Agreement, TravelsWhole) {
+TEST(Agreement, EncodingKeepsAllValues) {
   const Agreement agreement{.tuner = 1,
                             .tuner_rule = 2,
                             .max_receives = 3,
@@ -86,7 +86,7 @@ TEST(Agreement, NamesBothRulesOfTheTuner) {
   EXPECT_THAT(text, HasSubstr("install the same ztcp on all hosts, or export ZTCP_TUNER=off"));
 }
 
-TEST(Agreement, NamesTheTransportsByWhoseRuleTheTunersGo) {
+TEST(Agreement, NamesTheTransportsOfTheTunersRules) {
   const Agreement other = changed(shown_often(), [](Agreement& a) {
     a.tuner = static_cast<std::uint8_t>(TransportKind::kUstack);
   });
@@ -105,13 +105,13 @@ TEST(Agreement, NamesBothNumbersOfDevices) {
   EXPECT_THAT(between(shown_once(), shown_often()), HasSubstr("shows NCCL 8 devices for 1 NIC"));
 }
 
-// NCCL weighs NICs by its topology: 4 for 4 GPUs and 8 for 8 are the same to each GPU.
-TEST(Agreement, HostsOfOtherNumbersOfNicsThatAreShownOnceAgree) {
+// NCCL weighs NICs by its topology: 4 for 4 GPUs and 8 for 8 are equal for each GPU.
+TEST(Agreement, DifferentNumbersOfNicsShownOnceAgree) {
   const Agreement more = changed(shown_once(), [](Agreement& a) { a.nics = a.devices = 8; });
   EXPECT_THAT(between(shown_once(), more), IsEmpty());
 }
 
-TEST(Agreement, AsManyDevicesOfMoreNicsAgree) {
+TEST(Agreement, EqualNumbersOfDevicesAgree) {
   const Agreement two = changed(shown_often(), [](Agreement& a) { a.nics = 2; });
   EXPECT_THAT(between(shown_often(), two), IsEmpty());
 }
@@ -126,7 +126,7 @@ TEST(Agreement, NamesBothValuesOfNcclsVariable) {
               HasSubstr("is 4 at the peer (host b) and 8 at this rank (host a)"));
 }
 
-TEST(Agreement, NcclsVariableStandsInsteadOfDevicesAndSpeed) {
+TEST(Agreement, NcclsVariableReplacesDevicesAndSpeed) {
   const Agreement ours = changed(shown_often(), [](Agreement& a) { a.channels_per_peer = 4; });
   const Agreement theirs = changed(ours, [](Agreement& a) {
     a.devices = 2;
@@ -135,7 +135,7 @@ TEST(Agreement, NcclsVariableStandsInsteadOfDevicesAndSpeed) {
   EXPECT_THAT(between(ours, theirs), IsEmpty());
 }
 
-// Eight devices of 400 Gb/s fill a GPU's link of 24 GB/s with four, those of 200 Gb/s don't.
+// Four of eight devices of 400 Gb/s fill a GPU's link of 24 GB/s; of 200 Gb/s all eight are needed.
 TEST(Agreement, NamesBothSpeedsWhereNcclCountsByThem) {
   const auto often_at = [](std::uint32_t speed_mbps) {
     return changed(shown_often(), [&](Agreement& a) { a.speed_mbps = speed_mbps; });
@@ -171,12 +171,12 @@ TEST(Agreement, NamesAllDifferencesInOneSentence) {
   EXPECT_THAT(text, HasSubstr("; the peer (host b) shows NCCL 1 device for 1 NIC"));
 }
 
-TEST(Agreement, DoesWithoutNamesOfHosts) {
+TEST(Agreement, WorksWithoutHostNames) {
   EXPECT_THAT(differences(shown_often(), {}, shown_once(), {}),
               HasSubstr("the peer shows NCCL 1 device for 1 NIC, this rank 8 devices"));
 }
 
-// Whatever a damaged handle holds, it is compared and printed.
+// A damaged handle's values are compared and printed.
 TEST(Agreement, TakesAnyBytes) {
   for (const int value : {0x00, 0x01, 0x7f, 0xff}) {
     std::array<std::byte, kAgreementBytes> bytes{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The tuner's answers against those stored for its rule's number: tests/data/tuner/README.md.
+// Compares the tuner's answers with those stored for its rule's number: tests/data/tuner/README.md.
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -23,14 +23,14 @@ namespace {
 
 constexpr std::size_t kAlgorithms = 7;
 constexpr std::size_t kProtocols = 3;
-constexpr int kNvls = 4;  // An algorithm that the tuner does not know.
+constexpr int kNvls = 4;  // An algorithm unknown to the tuner.
 using Table = std::array<float, kAlgorithms * kProtocols>;
 
 struct Preference {
   const char* name;
   int algorithm;
   int protocol;
-  bool has_others;  // Ring and tree by each protocol, at a higher cost.
+  bool has_others;  // Ring and tree with each protocol, at a higher cost.
 };
 constexpr Preference kPreferences[] = {
     {"ring-LL", NCCL_ALGO_RING, NCCL_PROTO_LL, true},
@@ -152,7 +152,7 @@ std::map<int, std::string> stored_digests() {
   return all;
 }
 
-// For whoever has given the rule its next number.
+// For developers that have increased the number of the rule.
 void store(int rule, const std::string& table) {
   ASSERT_FALSE(stored_digests().contains(rule) || std::filesystem::exists(path_of(rule)))
       << "rule " << rule << " is stored: give ChannelTuner::kRule the next number";
@@ -160,7 +160,7 @@ void store(int rule, const std::string& table) {
   std::ofstream(kDigests, std::ios::app) << fmt::format("{} {}\n", rule, digest_of(table));
 }
 
-TEST(ChannelTuner, RuleIsAsStored) {
+TEST(ChannelTuner, AnswersMatchTheStoredRule) {
   const std::string table = table_of_rule();
   // NOLINTNEXTLINE(concurrency-mt-unsafe): this test has one thread.
   if (std::getenv("STORE_TUNER_RULE") != nullptr) store(ChannelTuner::kRule, table);
@@ -174,7 +174,7 @@ TEST(ChannelTuner, RuleIsAsStored) {
   EXPECT_EQ(digests.rbegin()->first, ChannelTuner::kRule) << "a higher number is stored";
 }
 
-TEST(ChannelTuner, StoredRulesAreWhatTheirDigestsSay) {
+TEST(ChannelTuner, StoredRulesMatchTheirDigests) {
   std::set<std::string> seen;
   for (const auto& [rule, digest] : stored_digests()) {
     EXPECT_EQ(digest_of(read(path_of(rule))), digest) << "rule " << rule;

@@ -13,10 +13,10 @@ namespace {
 constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kAlgorithms = 7;
 constexpr std::size_t kProtocols = 3;
-// An algorithm of NCCL's between tree and PAT, which the tuner does not know.
+// An algorithm of NCCL's between tree and PAT, unknown to the tuner.
 constexpr int kNvls = 4;
 
-// What NCCL might think of a small collective: a ring with LL first.
+// Possible costs of a small collective in NCCL's model: a ring with LL first.
 class Costs {
  public:
   Costs() {
@@ -47,7 +47,7 @@ int channels(const ChannelTuner& tuner, std::size_t bytes,
   return tuner.tune(collective, bytes, table);
 }
 
-TEST(ChannelTuner, GivesAChannelAtLeastSixtyFourKibOfAStep) {
+TEST(ChannelTuner, EachChannelGetsAtLeast64KibPerStep) {
   const ChannelTuner two = over_sockets(2, 2);
   EXPECT_EQ(channels(two, 8), 1);
   EXPECT_EQ(channels(two, 0), 1);
@@ -60,13 +60,13 @@ TEST(ChannelTuner, GivesAChannelAtLeastSixtyFourKibOfAStep) {
   EXPECT_EQ(channels(two, 4096 * kKiB - 1), 15);
   EXPECT_EQ(channels(two, 4096 * kKiB), 0) << "as many as NCCL likes";
   EXPECT_EQ(channels(two, std::size_t{1} << 40), 0);
-  // A ring of more ranks moves less at once.
+  // A ring of more ranks moves fewer bytes per step.
   const ChannelTuner eight = over_sockets(8, 8);
   EXPECT_EQ(channels(eight, 512 * kKiB), 1);
   EXPECT_EQ(channels(eight, 1024 * kKiB), 2);
 }
 
-TEST(ChannelTuner, KnowsCollectivesOfRings) {
+TEST(ChannelTuner, TunesAllGatherAndReduceScatter) {
   const ChannelTuner tuner = over_sockets(2, 2);
   EXPECT_EQ(channels(tuner, 512 * kKiB, ncclFuncAllGather), 4);
   EXPECT_EQ(channels(tuner, 512 * kKiB, ncclFuncReduceScatter), 4);
@@ -74,8 +74,8 @@ TEST(ChannelTuner, KnowsCollectivesOfRings) {
   EXPECT_EQ(channels(tuner, 512 * kKiB, ncclFuncReduce), 0);
 }
 
-// Each rank of a host has a process that sends.
-TEST(ChannelTuner, GivesEachRankOfAHostAsMany) {
+// Each rank of a host is a process that sends.
+TEST(ChannelTuner, EachRankOfAHostGetsTheSameNumber) {
   const ChannelTuner four_each = over_sockets(8, 2);
   EXPECT_EQ(channels(four_each, 8), 4);
   EXPECT_EQ(channels(four_each, 1024 * kKiB), 8);
@@ -83,7 +83,7 @@ TEST(ChannelTuner, GivesEachRankOfAHostAsMany) {
   EXPECT_EQ(channels(over_sockets(32, 2), 8), 0) << "all that NCCL has";
 }
 
-TEST(ChannelTuner, LeavesWhatStaysInsideAHostToNccl) {
+TEST(ChannelTuner, LeavesCollectivesInsideAHostToNccl) {
   EXPECT_EQ(channels(over_sockets(8, 1), 8), 0);
   EXPECT_EQ(channels(over_sockets(1, 1), 8), 0);
   EXPECT_EQ(channels(over_sockets(0, 0), 8), 0);
@@ -101,7 +101,7 @@ TEST(ChannelTuner, LeavesAlgorithmsItDoesNotKnowToNccl) {
   EXPECT_EQ(over_sockets(2, 2).tune(ncclFuncAllReduce, 8, empty), 0);
 }
 
-TEST(ChannelTuner, ATreeOfManySendsAll) {
+TEST(ChannelTuner, ATreeOfManyRanksSendsAllBytes) {
   Costs costs;
   costs.set(NCCL_ALGO_TREE, NCCL_PROTO_SIMPLE, 1);
   CostTable table = costs.table();
@@ -110,7 +110,7 @@ TEST(ChannelTuner, ATreeOfManySendsAll) {
   EXPECT_EQ(over_sockets(2, 2).tune(ncclFuncAllReduce, 1024 * kKiB, same), 4);
 }
 
-TEST(ChannelTuner, BarsLlWhereItsFlagsCostMore) {
+TEST(ChannelTuner, BarsLlForLargeSteps) {
   const ChannelTuner tuner = over_sockets(2, 2);
   Costs costs;
   CostTable table = costs.table();
@@ -122,8 +122,8 @@ TEST(ChannelTuner, BarsLlWhereItsFlagsCostMore) {
   EXPECT_TRUE(table.has(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE));
 }
 
-// Where a message costs no system call.
-TEST(ChannelTuner, OverTheUserspaceTcpFourChannelsAreTheMost) {
+// There a message costs no system call.
+TEST(ChannelTuner, OverTheUserspaceTcpFourChannelsAreTheMaximum) {
   const ChannelTuner two(TransportKind::kUstack, 2, 2);
   EXPECT_EQ(channels(two, 8), 1);
   EXPECT_EQ(channels(two, 8 * kKiB - 1), 1);
@@ -140,15 +140,15 @@ TEST(ChannelTuner, OverTheUserspaceTcpFourChannelsAreTheMost) {
   EXPECT_EQ(channels(eight_each, std::size_t{1} << 40), 32) << "NCCL takes no more than it has";
 }
 
-TEST(ChannelTuner, OverTheUserspaceTcpProtocolsAreNccls) {
+TEST(ChannelTuner, OverTheUserspaceTcpNcclChoosesTheProtocol) {
   Costs costs;
   CostTable table = costs.table();
   ChannelTuner(TransportKind::kUstack, 2, 2).tune(ncclFuncAllReduce, 1024 * kKiB, table);
   EXPECT_TRUE(table.has(NCCL_ALGO_RING, NCCL_PROTO_LL));
 }
 
-// Who says NCCL_PROTO=LL gets it.
-TEST(ChannelTuner, KeepsLlWhereThereIsNothingElse) {
+// NCCL_PROTO=LL must be respected.
+TEST(ChannelTuner, KeepsLlWithoutAnotherProtocol) {
   Costs costs;
   costs.set(NCCL_ALGO_RING, NCCL_PROTO_SIMPLE, -1);
   costs.set(NCCL_ALGO_TREE, NCCL_PROTO_SIMPLE, -1);
@@ -157,7 +157,7 @@ TEST(ChannelTuner, KeepsLlWhereThereIsNothingElse) {
   EXPECT_TRUE(table.has(NCCL_ALGO_RING, NCCL_PROTO_LL));
 }
 
-// NCCL 2.22 has six algorithms; another might have fewer.
+// NCCL 2.22 has six algorithms; another release might have fewer.
 TEST(CostTable, HasNothingBeyondItsEnd) {
   std::array<float, 2 * kProtocols> costs{};
   CostTable table(costs, kProtocols);

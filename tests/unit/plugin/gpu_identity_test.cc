@@ -32,9 +32,9 @@ std::string current_of(const ustack::ProcessGpus& gpus) {
   return gpus.current ? gpus.current->pci : "unknown";
 }
 
-// The order of these tests is part of them: the first needs a process without CUDA, and what
-// remember_current_gpu() noted stays.
-TEST(GpuIdentity, FollowsWhatCudaSaysAndNeverInitialisesIt) {
+// The order of these tests matters: the first needs a process without CUDA, and GPUs recorded by
+// remember_current_gpu() stay recorded.
+TEST(GpuIdentity, FollowsCudaWithoutInitialisingIt) {
   // No CUDA in the process.
   EXPECT_TRUE(visible_gpus().empty());
   EXPECT_TRUE(view_gpus().driven.empty());
@@ -78,8 +78,8 @@ TEST(GpuIdentity, FollowsWhatCudaSaysAndNeverInitialisesIt) {
   current = -1;
   EXPECT_EQ(current_of(view_gpus()), kGpu1) << "noted at init";
 
-  // A second communicator, on another GPU: the first one's is not forgotten, and a thread without a
-  // current GPU may be of either.
+  // A second communicator, on another GPU: the first one's GPU stays recorded, and a thread without
+  // a current GPU may belong to either.
   current = 0;
   EXPECT_EQ(current_of(probe_gpus()), kGpu0) << "the calling thread's";
   current = -1;
@@ -91,8 +91,8 @@ TEST(GpuIdentity, FollowsWhatCudaSaysAndNeverInitialisesIt) {
 }
 
 // The tables up to v10 have no init of a communicator, and their proxy threads may have no current
-// GPU: what NCCL asks on the thread that makes the communicator has one.
-TEST(GpuIdentity, GetPropertiesNotesTheCommunicatorsGpu) {
+// GPU, but NCCL calls getProperties on the thread that makes the communicator.
+TEST(GpuIdentity, GetPropertiesRecordsTheCommunicatorsGpu) {
   void* const cuda = dlopen(FAKE_CUDA_PATH, RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(cuda, nullptr) << dlerror();
   auto& count = *static_cast<int*>(dlsym(cuda, "fake_cuda_count"));
@@ -111,10 +111,10 @@ TEST(GpuIdentity, GetPropertiesNotesTheCommunicatorsGpu) {
   dlclose(cuda);
 }
 
-TEST(GpuIdentity, TheLocalRankIsThatOfTheStart) {
+TEST(GpuIdentity, TheLocalRankIsTheOneAtStartUp) {
   EXPECT_EQ(view_gpus().local_rank, -1);
   remember_local_rank(5);
-  ::setenv("ZTCP_LOCAL_RANK", "7", 1);  // Another thread may be at it right now.
+  ::setenv("ZTCP_LOCAL_RANK", "7", 1);  // Another thread may change it at any time.
   EXPECT_EQ(view_gpus().local_rank, 5);
   ::unsetenv("ZTCP_LOCAL_RANK");
 }

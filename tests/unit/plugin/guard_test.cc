@@ -16,13 +16,13 @@
 namespace ztcp::plugin {
 namespace {
 
-TEST(Guard, LetsSuccessPassInSilence) {
+TEST(Guard, SuccessIsNotLogged) {
   const test::LogCapture log;
   EXPECT_EQ(guard("isend", []() -> Told<void> { return {}; }), ncclSuccess);
   EXPECT_TRUE(log.warnings().empty());
 }
 
-TEST(Guard, SaysAFailureOnce) {
+TEST(Guard, AFailureIsLoggedOnce) {
   const test::LogCapture log;
   const auto result =
       guard("regMr", []() -> Told<void> { return report(Errc::kBadConfig, "no {} left", 3); });
@@ -31,7 +31,7 @@ TEST(Guard, SaysAFailureOnce) {
   EXPECT_EQ(log.warnings()[0], "no 3 left");
 }
 
-TEST(Guard, StopsExceptionsAndNamesTheDoor) {
+TEST(Guard, ExceptionsAreCaughtAndLoggedWithTheirEntryPoint) {
   const test::LogCapture log;
   EXPECT_EQ(guard("listen", []() -> Told<void> { throw std::runtime_error("boom"); }),
             ncclInternalError);
@@ -43,7 +43,7 @@ TEST(Guard, StopsExceptionsAndNamesTheDoor) {
   EXPECT_EQ(log.warnings()[2], "listen: unknown exception");
 }
 
-TEST(Guard, LetsAThreadEnd) {
+TEST(Guard, AThreadMayEndInside) {
   bool went_on = false;
   std::thread([&] {
     guard("test", []() -> Told<void> { pthread_exit(nullptr); });
@@ -52,7 +52,7 @@ TEST(Guard, LetsAThreadEnd) {
   EXPECT_FALSE(went_on);
 }
 
-TEST(Guard, LetsAForkedChildTouchNothing) {
+TEST(Guard, AForkedChildRunsNothing) {
   mark_process();
   const pid_t child = fork();
   if (child == 0) {

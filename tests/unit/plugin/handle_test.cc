@@ -70,7 +70,7 @@ TEST(Handle, CarriesItsIssuerBesideThePeer) {
   EXPECT_EQ(std::get<PeerHandle>(decoded).bytes, peer_with_pattern().bytes);
 }
 
-TEST(Handle, OfSixtyFourBytesCarriesItsIssuerWithoutAHost) {
+TEST(Handle, AShortHandleCarriesItsIssuerWithoutAHost) {
   Bytes bytes = filled(0xee);
   const auto handle = std::span(bytes).first(kShortHandleBytes);
   encode_handle(peer_with_pattern(), handle);
@@ -86,7 +86,7 @@ TEST(Handle, OfSixtyFourBytesCarriesItsIssuerWithoutAHost) {
   EXPECT_TRUE(std::holds_alternative<PeerHandle>(decode_handle(wide)));
 }
 
-TEST(Handle, CutsALongHostOfItsIssuer) {
+TEST(Handle, ALongHostNameOfTheIssuerIsCut) {
   Bytes handle;
   encode_handle(peer_with_pattern(), handle);
   set_issuer({.agreement = {}, .host = std::string(200, 'h')}, handle);
@@ -100,7 +100,7 @@ TEST(Handle, AHostileHostOfAnIssuerStaysPrintable) {
   EXPECT_EQ(issuer_of(handle).host, "a?b?[31m");
 }
 
-TEST(Handle, LeavesZeroWhatOtherNetworksFollow) {
+TEST(Handle, BytesThatOtherNetworksFollowAreZero) {
   Bytes handle = filled(0xff);
   encode_handle(peer_with_pattern(), handle);
   EXPECT_TRUE(is_zero(std::span(handle).first(2))) << "read as an address family";
@@ -128,7 +128,7 @@ TEST(Handle, PoisonCarriesReasonAndHost) {
   EXPECT_TRUE(is_zero(std::span(handle).subspan(40)));
 }
 
-TEST(Handle, PoisonNamesADeviceThatIsNotShown) {
+TEST(Handle, PoisonNamesAMissingDevice) {
   for (const int device : {-1, 5, 32767}) {
     Bytes handle;
     encode_handle(Poison{Errc::kNoDevice, "gpu-7",
@@ -152,7 +152,7 @@ TEST(Handle, PoisonCutsALongHostAndNothingElse) {
 TEST(Handle, PoisonFromAHostileHostStaysPrintable) {
   Bytes handle;
   encode_handle(Poison{Errc::kBadConfig, "a\nb\x1b[31m"}, handle);
-  handle[6] = std::byte{0xfe};  // No such reason.
+  handle[6] = std::byte{0xfe};  // Not a valid reason.
   const auto poison = std::get<Poison>(decode_handle(handle));
   EXPECT_EQ(poison.host, "a?b?[31m");
   EXPECT_EQ(poison.reason, Errc::kSystem);
@@ -179,17 +179,17 @@ TEST(Handle, NamesTheHostOfAnIpv6SocketHandle) {
   EXPECT_EQ(std::get<ForeignHandle>(decode_handle(handle)).peer, "fd00::7");
 }
 
-TEST(Handle, TakesNoiseForForeign) {
+TEST(Handle, RandomBytesAreAForeignHandle) {
   for (const int value : {0x00, 0x5a, 0xff}) {
     const Bytes handle = filled(static_cast<std::uint8_t>(value));
     EXPECT_TRUE(std::holds_alternative<ForeignHandle>(decode_handle(handle))) << value;
   }
 }
 
-TEST(Handle, TellsAnotherVersionFromAnotherNetwork) {
+TEST(Handle, DistinguishesAnotherVersionFromAnotherNetwork) {
   Bytes handle;
   encode_handle(peer_with_pattern(), handle);
-  // 1: an IPv4-mapped address stood where the watch's is now, and reasons had other numbers.
+  // 1: it had an IPv4-mapped address in place of the watch's, and other numbers of reasons.
   for (const unsigned version : {1U, 7U}) {
     handle[5] = static_cast<std::byte>(version << 4U | 1U);
     const DecodedHandle decoded = decode_handle(handle);
@@ -198,7 +198,7 @@ TEST(Handle, TellsAnotherVersionFromAnotherNetwork) {
   }
 }
 
-TEST(Handle, TellsAnUnknownKindFromAnotherVersion) {
+TEST(Handle, DistinguishesAnUnknownKindFromAnotherVersion) {
   Bytes handle;
   encode_handle(peer_with_pattern(), handle);
   for (const unsigned kind : {0U, 5U, 7U, 9U}) {
@@ -209,7 +209,7 @@ TEST(Handle, TellsAnUnknownKindFromAnotherVersion) {
   }
 }
 
-TEST(Handle, RemembersTheAttemptBesideThePeer) {
+TEST(Handle, KeepsTheConnectStateBesideThePeer) {
   Bytes handle;
   encode_handle(peer_with_pattern(), handle);
   EXPECT_EQ(connect_state(handle), nullptr);

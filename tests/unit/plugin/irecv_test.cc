@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a transport is told of the buffers of a receive: whether the GPU may poll flags inside them.
+// The buffers of a receive as the transport gets them: whether the GPU may poll flags in them.
 #include <array>
 #include <span>
 #include <string>
@@ -56,7 +56,7 @@ class Irecv : public testing::Test {
     return receiver_.polled;
   }
 
-  // As NCCL 2.24 and later say that a receive is of LL or LL128.
+  // The hint of NCCL 2.24 and later for a receive of LL or LL128.
   void* const hint_ = reinterpret_cast<void*>(NCCL_NET_OPTIONAL_RECV_COMPLETION);
   std::array<std::byte, 64> memory_{};
   std::array<void*, 2> data_{memory_.data(), memory_.data()};
@@ -65,31 +65,31 @@ class Irecv : public testing::Test {
   Receiver receiver_;
 };
 
-TEST_F(Irecv, OfOneBufferWithoutTheHintIsPolledByNobody) {
+TEST_F(Irecv, OneBufferWithoutTheHintIsNotPolled) {
   EXPECT_EQ(v9(1, nullptr), 0U);
   EXPECT_EQ(v10(1, nullptr), 0U);
 }
 
-TEST_F(Irecv, WithTheHintIsPolled) {
+TEST_F(Irecv, OneBufferWithTheHintMayBePolled) {
   EXPECT_EQ(v9(1, hint_), 1U);
   EXPECT_EQ(v10(1, hint_), 1U);
 }
 
-// Then NCCL says the same of all.
-TEST_F(Irecv, IsPolledWhereNcclTellsThemNotApart) {
+// Then NCCL gives the same hint for all.
+TEST_F(Irecv, EveryBufferMayBePolledWithoutNcclsHints) {
   remember_receive_hints(false);
   EXPECT_EQ(v9(1, nullptr), 1U);
   remember_receive_hints(true);
 }
 
-// Of groups NCCL says nothing.
-TEST_F(Irecv, OfSeveralBuffersMayBePolled) {
+// NCCL gives no hint for groups.
+TEST_F(Irecv, GroupedBuffersMayBePolled) {
   EXPECT_EQ(v9(2, nullptr), 2U);
   EXPECT_EQ(v10(2, nullptr), 2U);
 }
 
-// These tables have no hint, whatever stands there.
-TEST_F(Irecv, OfAnOldTableMayBePolled) {
+// These tables have no hint, independent of the bytes at its place.
+TEST_F(Irecv, BuffersOfOldTablesMayBePolled) {
   EXPECT_EQ(v5(1, nullptr), 1U);
   EXPECT_EQ(v5(2, nullptr), 2U);
   void* request = nullptr;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Holds our declarations against real NCCL plugin headers, found on the include path by
-// -Dnccl_headers=PATH: every structure's size, every member's place, and every function pointer's
-// parameter list. All of it at compile time; running the program only reports what was compared.
+// Compares our declarations with real NCCL plugin headers, found on the include path by
+// -Dnccl_headers=PATH: every structure's size, every member's offset, and every function pointer's
+// parameter list. All at compile time; the program only reports the compared versions.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -14,7 +14,7 @@ namespace ours {
 #include "plugin/abi/nccl_abi.h"
 }  // namespace ours
 
-// Taken before NCCL's header turns the same names into macros.
+// Defined before NCCL's header turns the same names into macros.
 namespace our_values {
 constexpr int kPtrHost = ours::NCCL_PTR_HOST;
 constexpr int kPtrCuda = ours::NCCL_PTR_CUDA;
@@ -58,8 +58,8 @@ SAME_ENUMERATOR(NCCL_NET);
 SAME_ENUMERATOR(NCCL_NET_DEVICE_HOST);
 SAME_ENUMERATOR(NCCL_NET_DEVICE_UNPACK);
 
-// Two types that a compiler passes and a caller fills alike. Structures behind pointers are
-// compared where they are listed below.
+// Whether a compiler passes, and a caller fills, two types in the same way. Structures behind
+// pointers are compared where they are listed below.
 template <class A, class B>
 constexpr bool kAlike = [] {
   if constexpr (std::is_same_v<A, B>) {
@@ -100,7 +100,7 @@ int g_members = 0;
   static_assert(sizeof(ours::our_type) == sizeof(::their_type), #their_type); \
   list(our_type, their_type)
 
-// Members by version; the order of a list does not matter, offsets are compared.
+// Members by version; offsets are compared, so the order of a list does not matter.
 // clang-format off
 #define DEVICE_HANDLE(o, t) \
   MEMBER(o, t, netDeviceType) MEMBER(o, t, netDeviceVersion) MEMBER(o, t, handle) \

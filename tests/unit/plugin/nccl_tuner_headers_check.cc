@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Holds our declarations of NCCL's tuner against its real headers, found on the include path by
-// -Dnccl_tuner_headers=PATH: every table's size, every member's place, and every function's
-// parameters. All of it at compile time; running the program only reports what was compared.
+// Compares our declarations of NCCL's tuner with its real headers, found on the include path by
+// -Dnccl_tuner_headers=PATH: every table's size, every member's offset, and every function's
+// parameters. All at compile time; the program only reports the compared versions.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -13,7 +13,7 @@ namespace ours {
 #include "plugin/abi/nccl_tuner.h"
 }  // namespace ours
 
-// NCCL's headers stand on others of its tree, which these names are of.
+// NCCL's headers depend on others of its tree, which define these names.
 using ncclResult_t = ours::ncclResult_t;
 using ncclDebugLogger_t = ours::ncclDebugLogger_t;
 enum ncclFunc_t : int {};
@@ -23,7 +23,7 @@ enum ncclFunc_t : int {};
 
 namespace {
 
-// Ours has void* for structures that we don't read.
+// Our declarations have void* for structures that the plugin does not read.
 template <class A, class B>
 constexpr bool kAlike = [] {
   if constexpr (std::is_same_v<A, B>) {

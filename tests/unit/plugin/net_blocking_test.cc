@@ -24,8 +24,8 @@ TEST_F(NetTest, BlockingConnectAndAcceptComplete) {
   EXPECT_NE(*receiver, nullptr);
 }
 
-// The connect timeout (none at all here) is over long before the peer comes.
-TEST_F(NetTest, BlockingAcceptWaitsForWhoComesLate) {
+// The connect timeout (none at all here) is over long before the peer connects.
+TEST_F(NetTest, BlockingAcceptWaitsForALatePeer) {
   const test::LogCapture& log = log_;
   ASSERT_TRUE(net_.init());
   const auto listening = net_.listen(nullptr, 0, std::span(handle_).first(kShortHandleBytes));

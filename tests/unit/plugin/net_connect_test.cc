@@ -35,8 +35,8 @@ class ForgottenTest : public NetTest {
   ForgottenTest() : NetTest(std::chrono::milliseconds(0)) {}
 };
 
-// Tables before v11 have no finalize(): what NCCL gave up would stay for good.
-TEST_F(ForgottenTest, AttemptsAreClosedAsTheNextBegins) {
+// Tables before v11 have no finalize(): attempts that NCCL gave up would never be freed.
+TEST_F(ForgottenTest, ForgottenAttemptsAreClosedWhenTheNextBegins) {
   ASSERT_TRUE(net_.init());
   transport_->delay_ready(100);
   ASSERT_TRUE(net_.listen(nullptr, 0, handle_));
@@ -51,7 +51,7 @@ TEST_F(ForgottenTest, AttemptsAreClosedAsTheNextBegins) {
   EXPECT_EQ(transport_->live_comms(), 1);
 }
 
-TEST_F(ForgottenTest, ConnectionsAndAttemptsOfContextsAreNot) {
+TEST_F(ForgottenTest, ConnectionsAndAttemptsOfContextsAreNotForgotten) {
   ASSERT_TRUE(net_.init());
   Context* const context = new_context();
   ASSERT_TRUE(net_.listen(nullptr, 0, handle_));
@@ -67,7 +67,7 @@ TEST_F(ForgottenTest, ConnectionsAndAttemptsOfContextsAreNot) {
   EXPECT_EQ(transport_->live_comms(), 2);
 }
 
-TEST_F(NetTest, AttemptsThatNcclMayStillAskForStay) {
+TEST_F(NetTest, AttemptsStillInUseStay) {
   ASSERT_TRUE(net_.init());
   transport_->delay_ready(100);
   ASSERT_TRUE(net_.listen(nullptr, 0, handle_));
@@ -95,7 +95,7 @@ TEST_F(NetTest, AFailingListenTravelsInTheHandle) {
   net_.close(*listening);
 }
 
-TEST_F(NetTest, AcceptSaysOnceThatNobodyComes) {
+TEST_F(NetTest, AcceptWarnsOnceOfAMissingPeer) {
   Context* const context = new_context();
   const auto listening = net_.listen(context, 0, handle_);
   ASSERT_TRUE(listening);
@@ -104,7 +104,7 @@ TEST_F(NetTest, AcceptSaysOnceThatNobodyComes) {
     ASSERT_TRUE(nobody);
     EXPECT_EQ(*nobody, nullptr);
   }
-  ASSERT_EQ(log_.warnings().size(), 1U);  // The fixture's patience is 0 ms.
+  ASSERT_EQ(log_.warnings().size(), 1U);  // The fixture's timeout is 0 ms.
   EXPECT_TRUE(warned(log_, "no peer has connected to ztcp0"));
   EXPECT_TRUE(net_.connect(context, 0, handle_));
   const auto somebody = net_.accept(*listening);
@@ -112,7 +112,7 @@ TEST_F(NetTest, AcceptSaysOnceThatNobodyComes) {
   EXPECT_NE(*somebody, nullptr);
 }
 
-TEST_F(NetTest, AForeignHandleIsNamedAsSuch) {
+TEST_F(NetTest, AForeignHandleIsReported) {
   Context* const context = new_context();
   handle_.fill(std::byte{0});
   handle_[0] = std::byte{2};  // AF_INET: NCCL's own Socket or IB.
@@ -124,7 +124,7 @@ TEST_F(NetTest, AForeignHandleIsNamedAsSuch) {
   EXPECT_TRUE(warned(log_, "the peer at 10.0.0.9 uses another network"));
 }
 
-TEST_F(NetTest, AHandleOfAnUnknownKindIsNotCalledAnotherVersion) {
+TEST_F(NetTest, AHandleOfAnUnknownKindIsReported) {
   Context* const context = new_context();
   ASSERT_TRUE(net_.listen(context, 0, handle_));
   handle_[5] = static_cast<std::byte>(kHandleVersion << 4U | 7);
@@ -135,7 +135,7 @@ TEST_F(NetTest, AHandleOfAnUnknownKindIsNotCalledAnotherVersion) {
   EXPECT_TRUE(warned(log_, "the peer's handle is of kind 7")) << log_.warned();
 }
 
-// What agreement_test.cc finds differing, found between two ranks.
+// The differences of agreement_test.cc, between two ranks.
 class AgreementTest : public NetTest {
  protected:
   AgreementTest() {
@@ -143,7 +143,8 @@ class AgreementTest : public NetTest {
     shows_first_twice_ = true;
   }
 
-  // The handle of a peer that differs by `change`, refused by name, with nothing left behind.
+  // Gets a handle of a peer that differs by `change`, and expects a refusal by name that leaves no
+  // object behind.
   template <class Change>
   void expect_refused(std::string_view text, Change&& change) {
     Context* const context = new_context();
@@ -162,7 +163,7 @@ class AgreementTest : public NetTest {
   }
 };
 
-TEST_F(AgreementTest, AHandleSaysWhatItsRankIs) {
+TEST_F(AgreementTest, AHandleCarriesItsRanksAgreement) {
   devices_[0].max_receives = 8;
   devices_[0].speed_mbps = devices_[1].speed_mbps = 25000;
   channels_per_peer_ = 4;
@@ -187,7 +188,7 @@ TEST_F(AgreementTest, RanksThatAgreeConnect) {
   EXPECT_EQ(log_.warned(), "");
 }
 
-TEST_F(AgreementTest, OtherNumbersOfDevicesAreRefused) {
+TEST_F(AgreementTest, DifferentNumbersOfDevicesAreRefused) {
   expect_refused(
       "the peer (host host-b) shows NCCL 9 devices for 2 NICs, this rank (host host-a) 3 devices "
       "for 2 NICs",
@@ -199,16 +200,16 @@ TEST_F(AgreementTest, APeerWithoutATunerIsRefused) {
                  [](Agreement& peer) { peer.tuner = peer.tuner_rule = 0; });
 }
 
-TEST_F(AgreementTest, AnotherRuleIsRefused) {
+TEST_F(AgreementTest, ADifferentTunerRuleIsRefused) {
   expect_refused("rule 99 of userspace TCP", [](Agreement& peer) { peer.tuner_rule = 99; });
 }
 
-TEST_F(AgreementTest, OtherLimitsAreRefused) {
+TEST_F(AgreementTest, DifferentLimitsAreRefused) {
   expect_refused("allows 1048576 bytes of one message",
                  [](Agreement& peer) { peer.max_message_bytes = 1 << 20; });
 }
 
-TEST_F(AgreementTest, OldTablesCompareToo) {
+TEST_F(AgreementTest, OldTablesAreComparedToo) {
   ASSERT_TRUE(net_.init(/*asks_tuner=*/false));
   const auto handle = std::span(handle_).first(kShortHandleBytes);
   ASSERT_TRUE(net_.listen(nullptr, 0, handle));
@@ -221,8 +222,8 @@ TEST_F(AgreementTest, OldTablesCompareToo) {
   EXPECT_TRUE(warned(log_, "the peer shows NCCL 9 devices")) << log_.warned();
 }
 
-// A rank of the host that counts more devices has this one listen on them.
-TEST_F(NetTest, AListenOnADeviceThatIsNotShownPoisonsItsHandle) {
+// A rank of the host that counts more devices makes this one listen on them.
+TEST_F(NetTest, AListenOnAMissingDevicePoisonsItsHandle) {
   Context* const context = new_context();
   for (const int device : {2, -1, 1 << 20}) {
     std::array<std::byte, kHandleBytes> handle{};
@@ -247,7 +248,7 @@ TEST_F(NetTest, AListenOnADeviceThatIsNotShownPoisonsItsHandle) {
   EXPECT_TRUE(warned(log_, "listens on NCCL device -1")) << log_.warned();
 }
 
-TEST_F(NetTest, AConnectFromADeviceThatIsNotShownSaysWhy) {
+TEST_F(NetTest, AConnectFromAMissingDeviceExplainsItself) {
   Context* const context = new_context();
   ASSERT_TRUE(net_.listen(context, 0, handle_));
   const auto connected = net_.connect(context, 7, handle_);

@@ -46,7 +46,7 @@ inline MemoryTransport* add_transport(Startup& startup,
   return transport;
 }
 
-// A Net over memory, and NCCL's way of driving it.
+// A Net over transports in memory, called as NCCL does.
 class NetTest : public testing::Test {
  protected:
   explicit NetTest(std::chrono::milliseconds forgotten_after = std::chrono::minutes(5))
@@ -98,7 +98,7 @@ class NetTest : public testing::Test {
   int starts_ = 0;
   std::optional<TransportKind> tuned_;
   std::uint8_t channels_per_peer_ = 0;
-  bool was_asked_ = false;  // Whether NCCL asks for a tuner.
+  bool was_asked_ = false;  // NCCL asks for a tuner.
   std::vector<DeviceProperties> devices_ = two_devices();
   bool shows_first_twice_ = false;
   std::vector<DeviceProperties> other_devices_;

@@ -21,7 +21,7 @@ class NetMerging : public NetTest {
   }
 };
 
-TEST_F(NetMerging, AMergedDeviceIsOneMore) {
+TEST_F(NetMerging, AMergedDeviceIsAdded) {
   Context* const context = new_context();
   ASSERT_EQ(net_.device_count().value(), 2);
   const auto merged = merge({0, 1});
@@ -37,7 +37,7 @@ TEST_F(NetMerging, AMergedDeviceIsOneMore) {
 }
 
 // NCCL 2.28 asks for them, as it does for ports of one card.
-TEST_F(NetMerging, ViewsOfOneNicAreNotMergedAndNobodyIsTold) {
+TEST_F(NetMerging, ViewsOfOneNicAreNotMergedAndNotLogged) {
   shows_first_twice_ = true;
   for (DeviceProperties& device : devices_) device.pci_path.clear();
   new_context();
@@ -56,7 +56,7 @@ TEST_F(NetMerging, NicsWithoutAPciFunctionAreNotMerged) {
   EXPECT_NE(log_.infos().back().find("without a PCI path"), std::string::npos);
 }
 
-TEST_F(NetMerging, WhatIsNotMergedIsRefusedWithoutAWarning) {
+TEST_F(NetMerging, UnmergeableNicsAreRefusedWithoutAWarning) {
   other_devices_.resize(1);
   new_context();
   EXPECT_FALSE(merge({0, 2})) << "of two transports";
@@ -67,8 +67,8 @@ TEST_F(NetMerging, WhatIsNotMergedIsRefusedWithoutAWarning) {
   EXPECT_EQ(net_.device_count().value(), 3);
 }
 
-// 2.24 to 2.26 ask for every NIC, and drop those that are no virtual device if there is one.
-TEST_F(NetMerging, EachNicIsAVirtualDeviceForWhoAsksForEach) {
+// 2.24 to 2.26 ask for every NIC, and if there is a virtual device drop all others.
+TEST_F(NetMerging, EachNicCanBeShownAsAVirtualDevice) {
   other_devices_.resize(1);
   Context* const context = new_context();
   EXPECT_EQ(*merge({1}, kAlone), 3);
@@ -83,7 +83,7 @@ TEST_F(NetMerging, EachNicIsAVirtualDeviceForWhoAsksForEach) {
 }
 
 // 2.28 and later unload plugins between communicators, unless told to keep them.
-TEST_F(NetMerging, MergedDevicesEndWhenNcclLoadsUsAnew) {
+TEST_F(NetMerging, MergedDevicesEndWhenNcclLoadsThePluginAnew) {
   Context* const first = new_context();
   ASSERT_EQ(net_.device_count().value(), 2);
   const char* const name = (*net_.device(*merge({1, 0})))->properties.name.c_str();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Communicators, and what they are shown.
+// Communicators, and the devices they are shown.
 #include "plugin/net.h"
 
 #include <array>
@@ -16,12 +16,12 @@
 namespace ztcp::plugin {
 namespace {
 
-TEST_F(NetTest, StartUpHearsWhetherNcclAsksForATuner) {
+TEST_F(NetTest, StartUpIsToldWhetherNcclAsksForATuner) {
   ASSERT_TRUE(net_.init(/*asks_tuner=*/false));
   EXPECT_FALSE(was_asked_);
 }
 
-TEST_F(NetTest, WhoHasContextsAsksForATuner) {
+TEST_F(NetTest, TablesWithContextsAskForATuner) {
   ASSERT_TRUE(net_.init_context({}));
   EXPECT_TRUE(was_asked_);
 }
@@ -66,7 +66,7 @@ TEST_F(NetTest, ShowsDevicesAndOnlyThose) {
   EXPECT_TRUE(warned(log_, "no device 2: there are 2"));
 }
 
-TEST_F(NetTest, FinalizeReapsWhatNcclForgot) {
+TEST_F(NetTest, FinalizeReapsForgottenConnections) {
   Context* const forgetful = new_context();
   Context* const other = new_context();
   connect_pair(forgetful);
@@ -87,7 +87,7 @@ TEST_F(NetTest, FinalizeReapsWhatNcclForgot) {
   EXPECT_EQ(transport_->live_listeners(), 0);
 }
 
-TEST_F(NetTest, OneHundredCommunicators) {
+TEST_F(NetTest, OneHundredCommunicatorsInALoop) {
   for (int i = 0; i < 100; ++i) {
     Context* const context = new_context();
     connect_pair(context);
@@ -150,7 +150,7 @@ TEST_F(NetTest, CommunicatorsComeAndGoOnManyThreads) {
   EXPECT_EQ(transport_->live_listeners(), 0);
 }
 
-TEST_F(NetTest, WhatACommunicatorWantsReachesTheTransport) {
+TEST_F(NetTest, ACommunicatorsOptionsReachTheTransport) {
   Context* const context = *net_.init_context({.communicator = 77, .traffic_class = 3});
   ASSERT_TRUE(net_.listen(context, 0, handle_));
   EXPECT_EQ(transport_->last_options().communicator, 77U);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Messages over a connection, and the memory that they are in.
+// Messages over a connection, and registration of their memory.
 #include <array>
 #include <cstring>
 #include <numeric>
@@ -32,7 +32,7 @@ TEST_F(NetTest, MovesBytesAndReportsSizes) {
   EXPECT_EQ(std::memcmp(from.data(), to.data(), from.size()), 0);
 }
 
-TEST_F(NetTest, GivesThirtyTwoRequestsThenAsksToComeAgain) {
+TEST_F(NetTest, ThirtyTwoRequestsAreTheLimit) {
   connect_pair(new_context());
   std::array<std::byte, 8> buffer{};
   std::vector<Request*> requests;
@@ -62,7 +62,7 @@ TEST_F(NetTest, NoCreditIsNotAnError) {
   EXPECT_TRUE(log_.warnings().empty());
 }
 
-TEST_F(NetTest, AbortWithRequestsInFlight) {
+TEST_F(NetTest, CloseWithRequestsInFlightIsSafe) {
   Context* const context = new_context();
   connect_pair(context);
   std::vector<std::byte> big(1U << 20U);
@@ -76,7 +76,7 @@ TEST_F(NetTest, AbortWithRequestsInFlight) {
   net_.finalize(context);
 }
 
-TEST_F(NetTest, TheTransportSpeaksForADeadConnection) {
+TEST_F(NetTest, ADeadConnectionIsLoggedByTheTransportOnly) {
   connect_pair(new_context());
   std::array<std::byte, 8> buffer{};
   const auto a = irecv(*receiver_, buffer);
@@ -131,7 +131,7 @@ TEST_F(NetTest, MemoryIsRegisteredBesideTraffic) {
   EXPECT_EQ(transport_->live_keys(), 0);
 }
 
-TEST_F(NetTest, GpuMemoryWhereThereIsNoneToMoveIsRefusedByName) {
+TEST_F(NetTest, UnsupportedGpuMemoryIsRefusedByName) {
   connect_pair(new_context());
   std::array<std::byte, 64> memory{};
   EXPECT_FALSE(register_memory(

@@ -11,7 +11,7 @@
 namespace ztcp::plugin {
 namespace {
 
-// One transport's devices behind the other's, each with its own numbers.
+// The devices of two transports, one after the other, each with its own numbers.
 class TwoTransports : public NetTest {
  protected:
   TwoTransports() {
@@ -45,7 +45,7 @@ TEST_F(TwoTransports, BothConnectSideBySide) {
   EXPECT_EQ(other_->live_comms(), 0);
 }
 
-TEST_F(TwoTransports, ADeviceOfOneAndAHandleOfTheOtherAreNamed) {
+TEST_F(TwoTransports, ADeviceAndAHandleOfDifferentTransportsAreReported) {
   ASSERT_TRUE(net_.init());
   ASSERT_TRUE(net_.listen(nullptr, 2, handle_));
   const auto connected = net_.connect(nullptr, 1, handle_);
@@ -58,8 +58,8 @@ TEST_F(TwoTransports, ADeviceOfOneAndAHandleOfTheOtherAreNamed) {
   EXPECT_TRUE(warned(log_, "NICs of the same drivers in the same order")) << log_.warned();
 }
 
-// A host whose NIC stays with the kernel is one of a job whose others bypass it.
-TEST_F(NetTest, TcpReachesTcpWhoeverCarriesIt) {
+// A host with a kernel NIC in a job of hosts with kernel bypass.
+TEST_F(NetTest, TcpReachesTcpOverAnyTransport) {
   ASSERT_TRUE(net_.init());
   const auto listening = net_.listen(nullptr, 0, handle_);
   ASSERT_TRUE(listening);
@@ -73,7 +73,7 @@ TEST_F(NetTest, TcpReachesTcpWhoeverCarriesIt) {
   EXPECT_TRUE(sender && *sender && receiver && *receiver);
 }
 
-TEST_F(NetTest, AKindThatNoNicOfThisHostCarriesIsNamed) {
+TEST_F(NetTest, AKindWithoutANicOnThisHostIsReported) {
   ASSERT_TRUE(net_.init());
   encode_handle(PeerHandle{.kind = TransportKind::kVerbs}, handle_);
   const auto connected = net_.connect(nullptr, 0, handle_);

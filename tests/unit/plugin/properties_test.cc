@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// NCCL's property structures arrive as garbage: every field of every version must be written.
+// NCCL's property structures arrive uninitialised: every field of every version must be written.
 #include <cstring>
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ P ask(ncclResult_t (*get)(int, P*), int device, int garbage) {
   return properties;
 }
 
-// Asks over several kinds of garbage: a field that is not written shows one of them.
+// Calls it with several kinds of garbage: an unwritten field keeps one of them.
 template <class P>
 void expect_common(ncclResult_t (*get)(int, P*)) {
   for (const int garbage : {0x00, 0xa5, 0xff}) {
@@ -96,13 +96,13 @@ class Properties : public testing::Test {
   void SetUp() override { ASSERT_TRUE(net().init()); }
 };
 
-TEST_F(Properties, V3) { expect_common(get_properties_v3); }
-TEST_F(Properties, V5) { expect_common(get_properties_v5); }
-TEST_F(Properties, V7) { expect_common(get_properties_v7); }
-TEST_F(Properties, V8) { expect_common(get_properties_v8); }
-TEST_F(Properties, V9) { expect_common(get_properties_v9); }
-TEST_F(Properties, V11) { expect_common(get_properties_v11); }
-TEST_F(Properties, V12) { expect_common(get_properties_v12); }
+TEST_F(Properties, EveryFieldOfV3IsWritten) { expect_common(get_properties_v3); }
+TEST_F(Properties, EveryFieldOfV5IsWritten) { expect_common(get_properties_v5); }
+TEST_F(Properties, EveryFieldOfV7IsWritten) { expect_common(get_properties_v7); }
+TEST_F(Properties, EveryFieldOfV8IsWritten) { expect_common(get_properties_v8); }
+TEST_F(Properties, EveryFieldOfV9IsWritten) { expect_common(get_properties_v9); }
+TEST_F(Properties, EveryFieldOfV11IsWritten) { expect_common(get_properties_v11); }
+TEST_F(Properties, EveryFieldOfV12IsWritten) { expect_common(get_properties_v12); }
 
 TEST_F(Properties, ADeviceNamesItselfAsItsOnlyPart) {
   EXPECT_EQ(ask(get_properties_v12, 1, 0xff).vProps.devs[0], 1);
@@ -138,7 +138,7 @@ TEST_F(Properties, WithoutAPciFunctionThePathIsNull) {
   EXPECT_EQ(ask(get_properties_v11, 2, 0xff).pciPath, nullptr);
 }
 
-TEST_F(Properties, NoSuchDevice) {
+TEST_F(Properties, AMissingDeviceIsAnError) {
   const test::LogCapture log;
   ncclNetProperties_v11_t properties;
   EXPECT_EQ(get_properties_v11(9, &properties), ncclInvalidArgument);

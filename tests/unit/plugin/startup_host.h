@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A host on which the plugin starts, of which tests break one thing each.
+// A host on which the plugin starts; tests break one thing each.
 #pragma once
 
 #include <optional>
@@ -40,7 +40,7 @@ class StartupTest : public testing::Test {
     return std::make_unique<test::MemoryTransport>(std::move(devices), kind);
   }
 
-  // Two interfaces, or what went wrong.
+  // Two interfaces, or the error.
   tl::expected<config::Fabric, std::string> over_interfaces(config::Fabric settings) {
     if (!interfaces_error_.empty()) return tl::unexpected(interfaces_error_);
     settings.chosen_by = "NCCL_SOCKET_IFNAME=eth";

@@ -7,7 +7,7 @@
 namespace ztcp::plugin {
 namespace {
 
-TEST_F(StartupTest, AHealthyHostSaysOneLinePerDevice) {
+TEST_F(StartupTest, AHealthyHostLogsOneLinePerDevice) {
   const auto startup = start();
   ASSERT_TRUE(startup);
   ASSERT_EQ(startup->devices.size(), 1U);
@@ -18,8 +18,8 @@ TEST_F(StartupTest, AHealthyHostSaysOneLinePerDevice) {
   EXPECT_TRUE(contains(log_.infos()[0], " ztcp0: in memory")) << log_.infos()[0];
 }
 
-// One line for a NIC, however often it is shown.
-TEST_F(StartupTest, WhatWantsMoreChannelsIsSeveralDevices) {
+// One line for a NIC, even if it is shown several times.
+TEST_F(StartupTest, ANicMayBeShownAsSeveralDevices) {
   loaded_.fabric->nics.resize(2, loaded_.fabric->nics.front());
   sources_.front().create = [](const config::Fabric&) {
     std::vector<DeviceProperties> devices(2);
@@ -67,7 +67,7 @@ config::Nic merged_nic(const char* name, const char* merge) {
   return nic;
 }
 
-// The transport makes one device of them, and so it is numbered here.
+// The transport makes one device of them, and it is numbered as one here.
 TEST_F(StartupTest, NicsThatTheConfigMergesAreOneDevice) {
   loaded_.fabric->nics = {merged_nic("a", ""), merged_nic("b", "pair"), merged_nic("c", "pair"),
                           merged_nic("d", "")};
@@ -87,7 +87,7 @@ TEST_F(StartupTest, NicsThatTheConfigMergesAreOneDevice) {
   EXPECT_EQ(startup->devices[2].rail, 2);
 }
 
-TEST_F(StartupTest, ARailIsWhatTheConfigSaysElseThePlace) {
+TEST_F(StartupTest, ARailIsTheConfigsElseThePlace) {
   loaded_.fabric->nics = {merged_nic("a", ""), merged_nic("b", ""), merged_nic("c", "pair"),
                           merged_nic("d", "pair")};
   loaded_.fabric->nics[0].rail = 7;
@@ -119,7 +119,7 @@ TEST_F(StartupTest, WithoutConfigInitFailsAndSaysHowToSetUp) {
     EXPECT_TRUE(contains(log_.warned(), part)) << part;
 }
 
-TEST_F(StartupTest, WithoutConfigAJobThatDemandsZtcpHearsThatItEnds) {
+TEST_F(StartupTest, WithoutConfigAJobThatDemandsZtcpIsToldItEnds) {
   break_config(config::LoadFailure::kMissing, {});
   environment_.ztcp_is_demanded = true;
   EXPECT_FALSE(start());
@@ -178,7 +178,7 @@ TEST_F(StartupTest, FallbackIsSoftAndWarnsThatAllMustFallBack) {
   EXPECT_TRUE(contains(log_.warned(), "all hosts of the job must do the same"));
 }
 
-TEST_F(StartupTest, FallbackThatNcclForbidsIsNotPromised) {
+TEST_F(StartupTest, FallbackForbiddenByNcclIsReported) {
   environment_.on_error = config::OnError::kFallback;
   environment_.ztcp_is_demanded = true;
   host_problems_ = {{"nic.ztcp0.mtu", "9000 wanted, 1500 found", ""}};
@@ -187,7 +187,7 @@ TEST_F(StartupTest, FallbackThatNcclForbidsIsNotPromised) {
   EXPECT_TRUE(contains(log_.warned(), "in spite of ZTCP_ON_ERROR=fallback")) << log_.warned();
 }
 
-TEST_F(StartupTest, ATransportThatIsNoneIsRefusedAndSoHeardOf) {
+TEST_F(StartupTest, AnUnknownTransportRefusesConnections) {
   for (const bool configured : {true, false}) {
     if (!configured) break_config(config::LoadFailure::kMissing, {});
     ask_for(config::TransportRequest::kUnknown, "socket");
@@ -201,7 +201,7 @@ TEST_F(StartupTest, ATransportThatIsNoneIsRefusedAndSoHeardOf) {
   }
 }
 
-TEST_F(StartupTest, ATunerThatIsNeitherOnNorOffIsRefusedAndSoHeardOf) {
+TEST_F(StartupTest, AnUnknownTunerValueRefusesConnections) {
   environment_.tuner_fault = "ZTCP_TUNER=no is neither on (1) nor off (0)";
   const auto startup = start();
   ASSERT_TRUE(startup) << "the other hosts' connections fail with the reason, too";
@@ -210,7 +210,7 @@ TEST_F(StartupTest, ATunerThatIsNeitherOnNorOffIsRefusedAndSoHeardOf) {
   EXPECT_TRUE(contains(log_.warned(), environment_.tuner_fault)) << log_.warned();
 }
 
-TEST_F(StartupTest, ATransportThatThisBuildLacksIsRefused) {
+TEST_F(StartupTest, ATransportMissingInThisBuildIsRefused) {
   ask_for(config::TransportRequest::kSockets, "sockets");
   const auto startup = start();
   ASSERT_TRUE(startup);
@@ -226,7 +226,7 @@ TEST_F(StartupTest, TheUserspaceTcpNeedsAConfig) {
   EXPECT_TRUE(contains(log_.warned(), "no fabric config at")) << log_.warned();
 }
 
-TEST_F(StartupTest, AMisspeltVariableIsSaid) {
+TEST_F(StartupTest, AMisspeltVariableIsReported) {
   environment_.problems = {{"ZTCP_CONFG", "no such variable", "ZTCP_CONFIG"}};
   EXPECT_TRUE(start());
   EXPECT_TRUE(contains(log_.warned(), "ZTCP_CONFG"));

@@ -49,7 +49,7 @@ TEST_F(TwoTransportsStart, DevicesKeepTheOrderOfTheConfig) {
   EXPECT_EQ(log_.infos().size(), 3U);
 }
 
-TEST_F(TwoTransportsStart, OnlyTheNicsOfTheTransportThatWasAskedForAreUsed) {
+TEST_F(TwoTransportsStart, OnlyNicsOfTheRequestedTransportAreUsed) {
   ask_for(config::TransportRequest::kSockets, "sockets");
   auto startup = start();
   ASSERT_TRUE(startup);
@@ -73,7 +73,7 @@ TEST_F(TwoTransportsStart, SocketsByNameNeedNoConfig) {
   EXPECT_TRUE(log_.warnings().empty()) << log_.warned();
 }
 
-// Its cluster key and timeouts hold all the same.
+// Its cluster key and timeouts apply all the same.
 TEST_F(TwoTransportsStart, SocketsByNameTakeInterfacesWhereTheConfigHasNone) {
   std::erase_if(loaded_.fabric->nics,
                 [](const auto& nic) { return nic.driver == config::NicDriver::kTap; });
@@ -100,7 +100,7 @@ TEST_F(TwoTransportsStart, ChannelsAreChosenWhereAllNicsAreSockets) {
       << log_.infos().back();
 }
 
-TEST_F(TwoTransportsStart, ChannelsAreChosenWhereTheTransportSays) {
+TEST_F(TwoTransportsStart, ChannelsAreChosenWhereTheTransportIsTunable) {
   for (config::Nic& nic : loaded_.fabric->nics)
     if (nic.driver != config::NicDriver::kTap) nic.nccl_devices = 4;
   EXPECT_FALSE(start()->tuned) << "there are sockets beside it";
@@ -117,7 +117,7 @@ TEST_F(TwoTransportsStart, NcclsChannelsPerPeerAreKept) {
   EXPECT_EQ(start()->channels_per_peer, 4);
 }
 
-TEST_F(TwoTransportsStart, TransportsHearWhetherChannelsAreChosen) {
+TEST_F(TwoTransportsStart, TransportsAreToldWhetherChannelsAreChosen) {
   ask_for(config::TransportRequest::kSockets, "sockets");
   ASSERT_TRUE(start());
   EXPECT_TRUE(created_.tunes_channels);
@@ -136,7 +136,7 @@ TEST_F(TwoTransportsStart, SocketsWithoutAnInterfaceRefuse) {
   EXPECT_TRUE(contains(startup->devices[0].refusal, "no interface fits NCCL_SOCKET_IFNAME=ens"));
 }
 
-TEST_F(TwoTransportsStart, ConfigWithoutNics_GivesSocketsItsSettings) {
+TEST_F(TwoTransportsStart, AConfigWithoutNicsGivesSocketsItsSettings) {
   break_config(config::LoadFailure::kBroken, {{"ztcp.conf:1:1", "no NIC", ""}});
   loaded_.without_nics.emplace().tcp.connect_timeout_ms = 1234;
   EXPECT_TRUE(start()->transports.empty()) << "nobody said which";
@@ -147,7 +147,7 @@ TEST_F(TwoTransportsStart, ConfigWithoutNics_GivesSocketsItsSettings) {
   EXPECT_EQ(startup->connect_timeout, std::chrono::milliseconds(1234));
 }
 
-TEST_F(TwoTransportsStart, ABrokenConfigIsNotPassedByForSockets) {
+TEST_F(TwoTransportsStart, ABrokenConfigIsNotIgnoredForSockets) {
   break_config(config::LoadFailure::kBroken, {{"ztcp.conf:3:1", "mtu is \"big\"", ""}});
   ask_for(config::TransportRequest::kSockets, "sockets");
   const auto startup = start();
@@ -155,7 +155,7 @@ TEST_F(TwoTransportsStart, ABrokenConfigIsNotPassedByForSockets) {
   EXPECT_TRUE(contains(startup->devices[0].refusal, "mtu is \"big\""));
 }
 
-TEST_F(TwoTransportsStart, AFabricWithoutTheNicsAskedForRefuses) {
+TEST_F(TwoTransportsStart, AFabricWithoutRequestedNicsRefuses) {
   std::erase_if(loaded_.fabric->nics,
                 [](const auto& nic) { return nic.driver != config::NicDriver::kTap; });
   ask_for(config::TransportRequest::kUstack, "ustack");
@@ -166,7 +166,7 @@ TEST_F(TwoTransportsStart, AFabricWithoutTheNicsAskedForRefuses) {
       << startup->devices[0].refusal;
 }
 
-TEST_F(TwoTransportsStart, OneThatCannotStartRefusesByNameAndTheOtherServes) {
+TEST_F(TwoTransportsStart, AFailedTransportRefusesAndTheOtherWorks) {
   other_error_ = Error{Errc::kNoDevice, 0, "interface"};
   const auto startup = start();
   ASSERT_TRUE(startup);
@@ -181,7 +181,7 @@ TEST_F(TwoTransportsStart, OneThatCannotStartRefusesByNameAndTheOtherServes) {
   EXPECT_TRUE(contains(log_.warned(), "those over the other NICs are not"));
 }
 
-TEST_F(TwoTransportsStart, WithFallbackOneThatCannotStartTakesTheOtherDown) {
+TEST_F(TwoTransportsStart, WithFallbackAFailedTransportFailsInit) {
   environment_.on_error = config::OnError::kFallback;
   other_error_ = Error{Errc::kNoDevice, 0, "interface"};
   EXPECT_FALSE(start());
