@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the layers apart: which folder may include which others (docs/architecture.md, "Layers").
-And that no catch-all swallows the end of a thread, which would abort the process.
+"""Checks the layers: the folders that each folder may include (docs/architecture.md, "Layers").
+Also that no catch-all swallows the end of a thread, which would abort the process.
 
 usage: check_includes.py [ROOT]     exit 1 and a line per offence when a rule is broken
        check_includes.py --drawing  prints the layers from the table below, as the documents show them
@@ -11,12 +11,12 @@ import re
 import sys
 import textwrap
 
-# What of config/ is for everybody, and the rooms that the plugin reads; the others are for tools.
+# Parts of config/ for all folders, and those that the plugin reads; the others are for tools.
 SETTINGS = ["config/settings.h", "config/mesh.h", "config/nic_interface.h", "config/problem.h", "config/environment.h", "config/plugin_mark.h"]
 CONFIG = SETTINGS + ["config/file", "config/check", "config/machine"]
-# What of transport/comms/ is pure.
+# The pure part of transport/comms/.
 COMMS_VALUES = ["transport/comms/clients.h", "transport/comms/clients.cc", "transport/comms/group_counts.h"]
-# Folder -> folders of ours it may include, itself always included. Longest prefix wins.
+# Folder -> project folders it may include, besides itself. The longest prefix applies.
 LAYERS = {
     "transport/core": [],
     "transport/wire": ["transport/core"],
@@ -49,9 +49,9 @@ LAYERS = {
     "plugin": ["transport/transport.h", "transport/core", "transport/ustack", "transport/sockets", "transport/verbs",
                *CONFIG, "hugepage"],
 }
-# The rooms of ztcp_setup: which other rooms one may include, beside what all of them may.
+# Each folder of ztcp_setup -> other folders that it may include, besides those that all may.
 SETUP_ROOMS = {
-    "host": [],  # The seam. Only run/ knows that there is a live one behind it.
+    "host": [],  # The interface. Only run/ knows the live host behind it.
     "live": ["host"],
     "resources": ["host"],
     "plan": ["host", "resources", "boot_unit.inc"],
@@ -64,9 +64,9 @@ LAYERS |= {f"tools/ztcp_setup/{room}": ["config", "hugepage", "transport/core", 
                                        "tools/common",
                                        *(f"tools/ztcp_setup/{other}" for other in others)]
            for room, others in SETUP_ROOMS.items()}
-# The command line, in front of the rooms.
+# The command line, above these folders.
 LAYERS["tools/ztcp_setup"] = ["config", "hugepage", "transport/core", "tools/common"]
-# What a pattern in angle brackets is confined to: folders or single files.
+# Patterns of system headers -> the only folders or files that may include them.
 CONFINED = [
     (r"rte_|ethdev_driver|bus_.*driver", ["transport/link", "hugepage", "tests/unit/link"]),
     (r"infiniband/", ["transport/verbs", "tests/support/verbs"]),
@@ -84,13 +84,13 @@ PURE = ["transport/plan", "transport/wire", "transport/tcp", "transport/msg", "t
 IMPURE_HEADERS = (r"thread|mutex|condition_variable|shared_mutex|future|atomic|unistd\.h|sys/.*|pthread\.h|time\.h|"
                   r"ctime|fmt/.*|random|iostream|fstream")
 IMPURE_CALLS = r"(steady_clock|system_clock|high_resolution_clock|clock_gettime|rdtsc|std::random_device|transport/core/log\.h)"
-# Timeouts and deadlines are of the monotonic clock: a step of the machine's time (NTP, a resumed virtual machine)
-# changes nothing but the stamps of log lines.
+# Timeouts and deadlines use the monotonic clock: a step of the machine's time (NTP, a resumed
+# virtual machine) changes only the stamps of log lines.
 WALL_CLOCK = (r"\b(CLOCK_REALTIME\w*|CLOCK_TAI|system_clock|gettimeofday|sem_timedwait|pthread_cond_timedwait|"
               r"pthread_mutex_timedlock|std::time|time\((?:nullptr|NULL|0)\))")
 WALL_CLOCK_ALLOWED = ["transport/core/log.cc"]
 NCCL_NAMES = r"\bnccl[A-Z]\w*|ncclNetPlugin"
-# pthread_exit() and pthread_cancel() unwind as an exception that must be thrown again.
+# pthread_exit() and pthread_cancel() unwind as an exception that must be rethrown.
 CATCH_ALL = re.compile(r'catch\s*\(\s*\.\.\.\s*\)\s*\{')
 LETS_THREADS_END = re.compile(r'catch\s*\(\s*(?:::)?abi::__forced_unwind\s*&\s*\)\s*\{\s*throw;\s*\}\s*$')
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
@@ -106,7 +106,7 @@ def layer_of(path):
 
 
 def block_at(code, begin):
-    """What is in the braces whose first one ends before `begin`."""
+    """The text of a block; its opening brace ends before `begin`."""
     depth, at = 1, begin
     while at < len(code) and depth:
         depth += {"{": 1, "}": -1}.get(code[at], 0)
@@ -139,7 +139,7 @@ def offences(root):
             if kind == "<":
                 for pattern, places in CONFINED:
                     if re.match(pattern, name) and not inside(path, places):
-                        yield path, f"<{name}> belongs in {', '.join(places)} alone"
+                        yield path, f"<{name}> belongs only in {', '.join(places)}"
         if inside(path, PURE):
             for kind, name in INCLUDE.findall(text):
                 if kind == "<" and re.fullmatch(IMPURE_HEADERS, name):
@@ -148,7 +148,7 @@ def offences(root):
                 yield path, f"{match.group(0)} in a pure layer"
         if inside(path, ["transport", "hugepage", "config", "plugin"]) and path not in WALL_CLOCK_ALLOWED:
             for match in re.finditer(WALL_CLOCK, text):
-                yield path, f"{match.group(0)}: the clock that people set; time is the monotonic clock's"
+                yield path, f"{match.group(0)}: the machine's adjustable clock; use the monotonic one"
         if inside(path, ["transport", "hugepage", "config"]):
             code = re.sub(r"//.*|/\*.*?\*/|\"[^\"\n]*\"", "", text)
             for match in re.finditer(NCCL_NAMES, code):
@@ -184,7 +184,7 @@ def drawing(layers):
             return {"transport": "transport.h", "tools/ztcp_setup": "(command line)"}[layer]
         return layer.removeprefix(home)
 
-    # What every layer shown may include is said once.
+    # Folders that every shown layer may include are listed once.
     common = set.intersection(*(layers_below(layer) for layer in layers))
     width = max(len(name(layer)) for layer in layers) + 2
     lines = [f"level  {'folder':{width}}may include"]

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the language of the tree: comments, messages, pages, names of tests, commit subjects.
+"""Checks the language of the tree: comments, messages, pages, names of tests, commit subjects.
 
-  comments   at most 100 columns; by folder, at most 2 free relatives (who, whoever, whose, what,
-             whatever) in 1,000 words, and 2 of 1,000 sentences that begin with Who, What, Of, Nor
+  comments   at most 100 columns; by folder, at most 2 free relatives (RELATIVE below) in 1,000 words,
+             and 2 of 1,000 sentences with an unclear opening (OPENING)
   messages   string literals of the product, counted as comments are
   pages      Markdown: 100 columns (rows of tables: 200), 90 words a paragraph or list item, free
              relatives as in comments
-  tests      a name does not begin with Who, What, Nor, So, Its, But, Nobody: a failure shows it alone
+  tests      a name does not begin with a word of UNCLEAR_NAME: a failure shows the name alone
   subjects   of commits since this check: at most 72 characters, `area: imperative`
 
 usage: check_prose.py [--counts] [PATH...]     exit 1 and a line per offence when a rule is broken
@@ -28,13 +28,9 @@ FEW_WORDS = 500  # A folder with fewer words may have one of either.
 # Folders and pages that are still to be rewritten.
 BEHIND = {
     "tests/unit/comms",
-    "tests/unit/hugepage",
-    "tests/unit/plugin",
     "tests/unit/sockets",
-    "tests/unit/tools",
     "tests/unit/ustack",
     "tests/unit/verbs",
-    "tools",
     "transport/comms",
     "transport/sockets",
     "transport/tcp/CONFORMANCE.md",
@@ -52,7 +48,7 @@ UNCLEAR_NAME = re.compile(r"(Who|Whoever|Whose|What|Whatever|Nor|So|Its|But|Nobo
 CODE = {".h": "//", ".cc": "//", ".c": "//", ".py": "#", ".sh": "#", ".build": "#", "": "#"}
 PRODUCT = ("transport/", "plugin/", "config/", "hugepage/", "tools/")
 SUBJECT = re.compile(r"[a-z][\w/., -]*: ([a-z][\w-]*) ")
-# First words of a subject that are no verb in the imperative.
+# First words of a subject that are not a verb in the imperative.
 NO_IMPERATIVE = re.compile(
     r"(a|an|the|one|who|what|where|when|no|nobody|each|every|all|it|its|this|that|these|more|"
     r"of|in|on|for|with|without|as|if|\w+ed|\w+ing|\w+[^su]s)$")
@@ -66,7 +62,7 @@ def tracked(root, paths):
 
 
 def group_of(path):
-    """The folder whose words are counted together: two levels, of transport/ and unit tests three."""
+    """The folder of a count: two levels, in unit tests and ztcp_setup three."""
     parts = path.split("/")[:-1]
     deep = 3 if parts[:2] in (["tests", "unit"], ["tools", "ztcp_setup"]) else 2
     return "/".join(parts[:deep]) or "."
@@ -170,7 +166,7 @@ def code_offences(path, text, mark, counts, message_counts):
 
 
 def subject_offences(root):
-    """Of the commits since this file came; none where there is no history."""
+    """Checks the commits since this file was added; none without a history."""
     def git(*arguments):
         return subprocess.run(["git", "-C", root, *arguments], text=True, capture_output=True,
                               check=False).stdout

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""What a process needs in jobs of 8, 64 and 128 hosts with 8 GPUs: the table of docs/sizing.md.
+"""Resources of a process in jobs of 8, 64 and 128 hosts with 8 GPUs: the table of docs/sizing.md.
 
     tools/check_scale.py          fails when docs/sizing.md has another table than these formulas
     tools/check_scale.py --print  prints it
@@ -21,15 +21,15 @@ GPUS = 8
 USER_KIB = 33
 KERNEL_KIB = 4
 SETUP_US = 250
-# Descriptors that are no connections': libraries, GPUs, NCCL's proxies and bootstrap, lanes.
+# Descriptors for anything but connections: libraries, GPUs, NCCL's proxies and bootstrap, lanes.
 OTHER_DESCRIPTORS = 300
-# NICs of a host, NCCL devices near each GPU, threads: one NIC that all ranks share and NCCL is
-# shown eight times; eight NICs, one near each GPU.
+# NICs of a host, NCCL devices near each GPU, threads: one NIC shared by all ranks and shown to NCCL
+# eight times; eight NICs, one near each GPU.
 LAYOUTS = ((1, 8, 12), (8, 1, 8))
 
 
 def connections(hosts, devices):
-    """Of an all-to-all: to and from each rank on another host, over each device near the GPU."""
+    """For an all-to-all: to and from each rank on another host, over each device near the GPU."""
     return 2 * GPUS * (hosts - 1) * devices
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the house of the unit tests: they mirror the sources by folder and name.
+"""Checks the layout of the unit tests: they mirror the sources by folder and name.
 
 tests/unit/FOLDER/NAME_test.cc tests FOLDER/NAME.cc or .h (FOLDER without "transport/"), or with
-NAME_PART_test.cc a part of it. A test of what several sources do together has a name of its own and
-says in its first lines what that is. A source of config/ or of set-up has a test so named, or
-stands below with the one that tests it.
+NAME_PART_test.cc a part of it. A test of several sources together has its own name and describes its
+subject in its first lines. A source of config/ or of set-up has a test with its name, or is listed
+below with the test that covers it.
 
 usage: check_tests.py [ROOT]     exit 1 and a line per offence when a rule is broken
 """
@@ -14,7 +14,7 @@ import sys
 
 UNIT = pathlib.Path("tests/unit")
 MIRRORED = ["config", "tools/ztcp_setup", "tools/common"]
-# Source, of which nothing is seen but through another: the test that looks at it.
+# Sources that are visible only through another one -> the test that covers them.
 TESTED_BY = {
     "config/check/acs": "config/check/verbs_test",
     "config/check/verbs_network": "config/check/verbs_test",
@@ -51,7 +51,7 @@ def has(root, folder, name):
 
 
 def source_of(root, test):
-    """The source that the test's name names, as FOLDER/NAME; None: none."""
+    """The source in the test's name, as FOLDER/NAME; None: none."""
     folder = test.parent.relative_to(root / UNIT)
     words = test.name.removesuffix("_test.cc").split("_")
     for count in range(len(words), 0, -1):
@@ -74,7 +74,7 @@ def offences(root):
         if source is not None:
             tested.add(source)
         elif not says_what_it_is_about(test):
-            yield test.relative_to(root), "is named after no source, and does not say what it is about"
+            yield test.relative_to(root), "is not named after a source, and does not describe its subject"
     for folder in MIRRORED:
         for file in sorted((root / folder).rglob("*.cc")):
             source = file.relative_to(root).with_suffix("").as_posix()
@@ -84,9 +84,9 @@ def offences(root):
                 yield source, f"has no test {UNIT / source}_test.cc"
     for source, test in TESTED_BY.items():
         if not (root / f"{source}.cc").exists():
-            yield source, "is on the list of tools/check_tests.py, and not there"
+            yield source, "is on the list of tools/check_tests.py, but does not exist"
         if not any((root / UNIT / f"{test}{end}").exists() for end in (".cc", ".py")):
-            yield source, f"is said to be tested by {test}, which is not there"
+            yield source, f"is listed as tested by {test}, which does not exist"
 
 
 def main():

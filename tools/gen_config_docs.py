@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Makes everything that is derived from config/schema.toml.
+"""Generates all files derived from config/schema.toml.
 
   gen_config_docs.py table SCHEMA OUT        C++ initialisers for config/file/schema.cc
   gen_config_docs.py man SCHEMA HEAD OUT     ztcp.conf.5.scd: HEAD with the generated keys in place
@@ -23,7 +23,7 @@ def fail(text):
 
 
 def literal(value):
-    """A value as TOML writes it; JSON agrees for everything a config holds."""
+    """A value in TOML; equal to JSON for all values of a config."""
     return json.dumps(value)
 
 
@@ -44,7 +44,7 @@ def read(path):
         if unknown := set(key) - KEY_FIELDS:
             fail(f"{where}: unknown field {sorted(unknown)}")
         if where in seen:
-            fail(f"{where} stands twice")
+            fail(f"{where} is listed twice")
         seen.add(where)
         if key["section"] not in sections:
             fail(f"{where}: no such section")
@@ -95,7 +95,7 @@ def table(schema):
 
 
 def indented(text):
-    """A paragraph of scdoc's, which takes a line that begins with a dash for a list."""
+    """A paragraph for scdoc, where a line that begins with a dash would be a list."""
     lines = textwrap.wrap(escaped(text), 96)
     return ["\t" + ("\\" if line.startswith("-") else "") + line for line in lines]
 
@@ -108,7 +108,7 @@ def escaped(text):
 
 
 def facts(key):
-    """Type, range, default and where the key counts, as one line of text."""
+    """Type, range, default and scope of a key, as one line of text."""
     words = []
     unit = key.get("unit", "")
     if key["type"] in ("integer", "integers"):
@@ -139,7 +139,7 @@ def man(schema, head):
     for section in schema["section"]:
         title = {"": "Top of the file", "nic": "[[nic]]"}.get(section["name"],
                                                               f'[{section["name"]}]')
-        # A heading is not parsed, so nothing in it is escaped.
+        # scdoc does not parse headings, so nothing in them is escaped.
         keys += [f"## {title}", "", *textwrap.wrap(escaped(section["meaning"]), 98), ""]
         for key in schema["key"]:
             if key["section"] != section["name"]:
@@ -165,7 +165,7 @@ def man(schema, head):
             out += environment
         else:
             out.append(line)
-    # scdoc refuses a document whose lines end in blanks.
+    # scdoc refuses a document with trailing blanks.
     return "\n".join(line.rstrip() for line in out).rstrip() + "\n"
 
 

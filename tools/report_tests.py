@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adds up JUnit files, lists failures and skips with their reasons, fails on an unexpected skip.
 
-Expected skips stand in a text file, one `PATTERN  # why` per line; PATTERN matches suite.case as
-a shell glob.
+Expected skips are listed in a text file, one `PATTERN  # why` per line; PATTERN matches suite.case
+as a shell glob.
 """
 import argparse
 import fnmatch
@@ -21,7 +21,7 @@ def read_expected(path):
 
 
 def why_failed(case):
-    """What the case, or the whole process that died under it, said last; empty: nothing."""
+    """The last message of the case, or of the whole process that died in it; empty: none."""
     failure = case.find("failure")
     if failure is not None and failure.get("message"):
         return " ".join(failure.get("message").split())[:300]

@@ -61,7 +61,7 @@ class InstallPackages(unittest.TestCase):
     def test_a_long_installation_shows_its_progress(self):
         result = self.install(FAKE_TAKES="3", ZTCP_PACKAGES_TICK="0.5")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("still at it: Get:1 g++", result.stdout)
+        self.assertIn("in progress: Get:1 g++", result.stdout)
 
 
 if __name__ == "__main__":
