@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 
 #include <fmt/format.h>
@@ -58,9 +58,9 @@ std::size_t DescriptorBudget::left() const {
   return std::min(of_process > open ? of_process - open : 0, most_ > own ? most_ - own : 0);
 }
 
-bool DescriptorBudget::has_room(int descriptor) {
+bool DescriptorBudget::has_room() {
   if (left() != 0) return true;
-  const link::Fd next(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  const link::Fd next(eventfd(0, EFD_CLOEXEC));
   return next && may_keep(next.get());
 }
 

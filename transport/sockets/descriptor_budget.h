@@ -38,9 +38,9 @@ class DescriptorBudget {
   std::size_t connections() const { return connections_.load(kRelaxed); }
   // That connections may still have.
   std::size_t left() const;
-  // Where none is left as far as known, a duplicate of `descriptor` tells whether the application
-  // has closed some since.
-  bool has_room(int descriptor);
+  // Where none is left as far as known, the number of a new descriptor tells whether the
+  // application has closed some since.
+  bool has_room();
 
   // A descriptor for a connection was made. False: it is one of the reserve, or beyond `most`; the
   // caller closes it.

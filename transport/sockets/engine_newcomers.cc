@@ -55,7 +55,7 @@ bool Engine::accept_all(TimePoint now) {
 // False: no more for now.
 bool Engine::accept_next(TimePoint now) {
   // Where there is no room peers wait in the kernel's queue, not in vain, if some becomes free.
-  const bool has_room = config_.descriptors->has_room(listener_.fd.get());
+  const bool has_room = config_.descriptors->has_room();
   if (!has_room && !is_awaited(listener_.fd)) return must_accept_ = false;
   auto accepted = has_room ? sockets::accept(listener_.fd, config_.times)
                            : fail(Errc::kOutOfMemory, "accept: descriptors", EMFILE);

@@ -69,11 +69,11 @@ TEST_F(Descriptors, WhatTheApplicationHasClosedIsLeftAgain) {
   limit_to(256);
   std::vector<Descriptor> files(239);
   for (Descriptor& file : files) file = Descriptor(dup(0));
-  EXPECT_FALSE(budget.has_room(0) && budget.may_keep(files.back().get()));
+  EXPECT_FALSE(budget.has_room() && budget.may_keep(files.back().get()));
   EXPECT_EQ(budget.left(), 0U);
-  EXPECT_FALSE(budget.has_room(0));
+  EXPECT_FALSE(budget.has_room());
   files.clear();
-  EXPECT_TRUE(budget.has_room(0));
+  EXPECT_TRUE(budget.has_room());
   EXPECT_NE(budget.left(), 0U);
 }
 
