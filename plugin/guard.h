@@ -2,8 +2,9 @@
 // Copyright the ztcp authors
 //
 // The only boundary between NCCL and the plugin. Every function in an ABI table calls guard(), so
-// no exception crosses it, no failure goes unreported, and a forked child touches nothing. Only the
-// end of the calling thread (pthread_exit(), pthread_cancel()) unwinds through it.
+// no exception crosses it, no failure goes unreported, and a forked child touches nothing: guard()
+// asks once for each call, and behind it only destructors and close() ask again. Only the end of
+// the calling thread (pthread_exit(), pthread_cancel()) unwinds through it.
 #pragma once
 
 #include <cxxabi.h>

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "transport/core/process_mark.h"
+
 namespace ztcp::comms {
 
 template <class Base, class Posted, std::size_t kRequests>
@@ -32,13 +34,11 @@ void CommOf<Base, Posted, kRequests>::close() {
 
 template <class Base, class Posted, std::size_t kRequests>
 Result<MemoryKey*> CommOf<Base, Posted, kRequests>::register_memory(const Region& region) {
-  if (in_forked_child()) return fail(Errc::kForked, "register_memory");
   return registrations_.add(poller_.backend(), region);
 }
 
 template <class Base, class Posted, std::size_t kRequests>
 Status CommOf<Base, Posted, kRequests>::deregister_memory(MemoryKey* key) {
-  if (in_forked_child()) return fail(Errc::kForked, "deregister_memory");
   const auto memory = registrations_.remove(key);
   if (memory == nullptr) return fail(Errc::kInvalidArgument, "deregister_memory");
   // A posted receive may never be matched, so there is nothing to wait for.

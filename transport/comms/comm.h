@@ -25,7 +25,6 @@
 #include "transport/comms/request.h"
 #include "transport/comms/request_table.h"
 #include "transport/core/address.h"
-#include "transport/core/process_mark.h"
 #include "transport/core/result.h"
 #include "transport/msg/session.h"
 #include "transport/transport.h"
@@ -48,8 +47,6 @@ class CommOf : public Base, public Client {
   // --- NCCL's progress thread: a request's test() ------------------------------------------------
   Result<bool> test(Posted& request, std::span<std::size_t> sizes_bytes) {
     if (take_done(request, sizes_bytes)) return true;
-    if (in_forked_child()) [[unlikely]]
-      return fail(Errc::kForked, "test");
     poller_.progress();
     if (take_done(request, sizes_bytes)) return true;
     if (has_failed()) [[unlikely]]
@@ -79,8 +76,6 @@ class CommOf : public Base, public Client {
   // NCCL's progress thread. Posts what `start` writes into a request; null: none is free.
   template <class Start>
   Result<Request*> post(Start&& start) {
-    if (in_forked_child()) [[unlikely]]
-      return fail(Errc::kForked, "post");
     if (has_failed()) [[unlikely]]
       return tl::unexpected(report());
     Posted* const request = requests_.take(static_cast<typename Posted::Owner&>(*this));

@@ -58,7 +58,6 @@ void CommListener::Arrivals::on_session(TimePoint, std::unique_ptr<msg::RecvSess
 }
 
 Result<RecvCommPtr> CommListener::accept() {
-  if (in_forked_child()) return fail(Errc::kForked, "accept");
   for (const auto& poller : nic_->pollers) poller->progress();
   if (Poller* const poller = nic_->lost_poller(); poller != nullptr) {
     const Backend& lost = poller->backend();

@@ -44,7 +44,6 @@ SendingComm::~SendingComm() {
 }
 
 Result<bool> SendingComm::is_ready() {
-  if (in_forked_child()) return fail(Errc::kForked, "connect");
   if (!is_ready_now() && !has_failed()) poller_.progress();
   if (has_failed()) return tl::unexpected(report());
   if (is_ready_now()) return true;

@@ -152,7 +152,6 @@ plan::DeviceFacts SocketTransport::facts_of(std::size_t index) const {
 }
 
 Result<std::size_t> SocketTransport::checked(int device) const {
-  if (in_forked_child()) return fail(Errc::kForked, "sockets");
   const auto index = static_cast<std::size_t>(device);
   if (device < 0 || index >= devices_.size()) return fail(Errc::kInvalidArgument, "device");
   return index;

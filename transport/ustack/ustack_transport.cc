@@ -125,7 +125,6 @@ class UstackTransport final : public Transport {
 };
 
 Result<std::size_t> UstackTransport::checked(int device) const {
-  if (in_forked_child()) return fail(Errc::kForked, "ustack");
   const auto index = static_cast<std::size_t>(device);
   if (device < 0 || index >= devices_.size()) return fail(Errc::kInvalidArgument, "device");
   return index;
