@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "transport/comms/recv_comm.h"
+#include "transport/comms/send_comm.h"
 #include "transport/core/process_mark.h"
 
 namespace ztcp::comms {
@@ -93,7 +95,7 @@ void CommOf<Base, Posted, kRequests>::on_doorbell(TimePoint now) {
   requests_.drain([&](Posted& request) {
     if (session_over_) return;  // It stays posted; test() reports the failure.
     note_posted(static_cast<std::uint32_t>(request.buffers()));
-    post_to_session(now, request);
+    self().post_to_session(now, request);
   });
 }
 
@@ -108,7 +110,7 @@ void CommOf<Base, Posted, kRequests>::on_peer_died(TimePoint, IpAddress peer,
                                                    const std::string& why) {
   if (remote_.address != peer) return;
   // Whoever has closed in peace may end: what it left here can still be received.
-  if (!session_needs_peer()) return;
+  if (!self().session().needs_peer()) return;
   cut_now(Error{Errc::kPeerClosed, 0, "watch"}, why);
   if (closing_) retire();
 }
@@ -120,12 +122,12 @@ void CommOf<Base, Posted, kRequests>::say_goodbye(TimePoint now) {
   if (session_over_ || closing_) return;
   session_over_ = leaving_ = true;
   poller_.backend().abandon_payload();
-  leave_session(now);
+  self().session().leave(now);
 }
 
 template <class Base, class Posted, std::size_t kRequests>
 void CommOf<Base, Posted, kRequests>::cut_off() {
-  if (leaving_ || closing_) cut_off_session();
+  if (leaving_ || closing_) self().cut_off_session();
 }
 
 template <class Base, class Posted, std::size_t kRequests>
@@ -158,9 +160,9 @@ void CommOf<Base, Posted, kRequests>::note_failed(Error error, const std::string
               .bytes_done = bytes_done_,
               .in_flight = in_flight_,
               .at = poller_.backend_time(),
-              .health = session_health(),
+              .health = self().session().health(),
               .link = poller_.backend().state(),
-              .session = session_failure(),
+              .session = self().session().failure_detail(),
               .detail = detail};
   in_flight_ = 0;
   failed_.store(true, std::memory_order_release);
@@ -169,14 +171,14 @@ void CommOf<Base, Posted, kRequests>::note_failed(Error error, const std::string
 template <class Base, class Posted, std::size_t kRequests>
 void CommOf<Base, Posted, kRequests>::fail_now(TimePoint now, Error error) {
   if (session_over_) return;
-  is_telling_ = give_up_session(now);
+  is_telling_ = self().give_up_session(now);
   note_failed(error);
 }
 
 template <class Base, class Posted, std::size_t kRequests>
 void CommOf<Base, Posted, kRequests>::cut_now(Error error, const std::string& detail) {
   if (session_over_) return;
-  abort_session();
+  self().session().abort();
   note_failed(error, detail);
 }
 
@@ -186,7 +188,7 @@ void CommOf<Base, Posted, kRequests>::end(TimePoint now) {
   closing_ = true;
   on_doorbell(now);
   const bool is_abort = in_flight_ != 0 || !is_ready_now();
-  if (!session_over_ && !is_abort) return close_session();
+  if (!session_over_ && !is_abort) return self().session().close();
   fail_now(now, Error{Errc::kAborted, 0, "close"});
   if (!is_telling_) retire();
 }

@@ -6,8 +6,8 @@
 // words. The poller owns it from its first turn on; NCCL has the pointer until close(), and
 // it dies when its streams have ended, behind that.
 //
-// SendingComm and ReceivingComm add the session and its direction. What carries the bytes is the
-// poller's to know (backend.h).
+// SendingComm and ReceivingComm add the session and its direction, and call it without a virtual
+// call in between. The poller knows the backend that carries the bytes (backend.h).
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,9 @@
 
 namespace ztcp::comms {
 
-// Base: SendComm or RecvComm. Posted: its requests, at most kRequests.
+// Base: SendComm or RecvComm. Posted: its requests, at most kRequests. The class that is derived
+// from this one, Posted::Owner, has session(), post_to_session(), give_up_session() and
+// cut_off_session(), all called with the baton held.
 template <class Base, class Posted, std::size_t kRequests>
 class CommOf : public Base, public Client {
  public:
@@ -78,7 +80,7 @@ class CommOf : public Base, public Client {
   Result<Request*> post(Start&& start) {
     if (has_failed()) [[unlikely]]
       return tl::unexpected(report());
-    Posted* const request = requests_.take(static_cast<typename Posted::Owner&>(*this));
+    Posted* const request = requests_.take(self());
     if (request == nullptr) {
       poller_.progress();
       return nullptr;
@@ -96,18 +98,7 @@ class CommOf : public Base, public Client {
   // The failure, logged at its first report. Only when has_failed().
   Error report();
 
-  // The holder of the baton. The session, which each direction has of its own kind:
-  virtual void post_to_session(TimePoint now, Posted& request) = 0;
-  virtual void close_session() = 0;
-  virtual void abort_session() = 0;
-  // Returns true if the peer is still to be told; note_session_closed() follows.
-  virtual bool give_up_session(TimePoint now) = 0;
-  virtual void cut_off_session() { abort_session(); }
-  virtual void leave_session(TimePoint now) = 0;
-  virtual bool session_needs_peer() const = 0;
-  virtual const msg::FailureDetail& session_failure() const = 0;
-  virtual StreamHealth session_health() const = 0;
-  // And what it tells:
+  // The holder of the baton, for the events of the session.
   void set_index(std::size_t index) { index_ = index; }
   void set_ready() { ready_.store(true, std::memory_order_release); }
   void note_posted(std::uint32_t messages) {
@@ -127,6 +118,7 @@ class CommOf : public Base, public Client {
   const Endpoint remote_;
 
  private:
+  typename Posted::Owner& self() { return static_cast<typename Posted::Owner&>(*this); }
   bool take_done(Posted& request, std::span<std::size_t> sizes_bytes) {
     if (!request.is_done()) return false;
     request.tell_sizes(sizes_bytes);

@@ -32,20 +32,18 @@ class ReceivingComm final : public RecvCommBase, private msg::RecvOwner {
   ReceivingComm(Poller& poller, std::unique_ptr<msg::RecvSession> session)
       : RecvCommBase(poller, session->remote()), session_(std::move(session)) {}
 
-  void post_to_session(TimePoint now, RecvRequest& request) override {
+  friend RecvCommBase;
+  msg::RecvSession& session() const { return *session_; }
+  void post_to_session(TimePoint now, RecvRequest& request) {
     if (request.buffers() > 1) poller_.backend().note_group(request.buffers());
     for (RecvRequest::Part& part : request.parts()) session_->post(now, part);
   }
-  void close_session() override { session_->close(); }
-  void abort_session() override { session_->abort(); }
-  bool give_up_session(TimePoint) override {
+  // The sender need not be told later: its streams end here.
+  bool give_up_session(TimePoint) {
     session_->give_up();
     return false;
   }
-  void leave_session(TimePoint now) override { session_->leave(now); }
-  bool session_needs_peer() const override { return session_->needs_peer(); }
-  const msg::FailureDetail& session_failure() const override { return session_->failure_detail(); }
-  StreamHealth session_health() const override { return session_->health(); }
+  void cut_off_session() { session_->abort(); }
 
   void on_done(msg::RecvMessage& message) override {
     note_done(message.size_bytes());

@@ -27,17 +27,12 @@ class SendingComm final : public SendCommBase, private msg::SendOwner {
   using SendCommBase::CommOf;
   static Result<SendingComm*> begin(Poller& poller, Endpoint remote, const msg::Cookie& cookie);
 
-  void post_to_session(TimePoint now, SendRequest& request) override {
-    session_->post(now, request);
-  }
-  void close_session() override { session_->close(); }
-  void abort_session() override { session_->abort(); }
-  bool give_up_session(TimePoint now) override { return session_->give_up(now); }
-  void cut_off_session() override { session_->cut_off(); }
-  void leave_session(TimePoint now) override { session_->leave(now); }
-  bool session_needs_peer() const override { return session_->needs_peer(); }
-  const msg::FailureDetail& session_failure() const override { return session_->failure_detail(); }
-  StreamHealth session_health() const override { return session_->health(); }
+  friend SendCommBase;
+  msg::SendSession& session() const { return *session_; }
+  void post_to_session(TimePoint now, SendRequest& request) { session_->post(now, request); }
+  // True: the receiver is still to be told; note_session_closed() follows.
+  bool give_up_session(TimePoint now) { return session_->give_up(now); }
+  void cut_off_session() { session_->cut_off(); }
 
   void on_ready(TimePoint) override { set_ready(); }
   void on_done(msg::SendMessage& message) override {
