@@ -27,6 +27,15 @@
 
 namespace ztcp::comms {
 
+// The result of one turn.
+struct TurnOutcome {
+  bool moved = false;  // Anything.
+  // Bytes wait for room alone: a turn will be due that nobody asks for.
+  bool leaves_unsent = false;
+  // Sent and received: whether the background thread should run the turns that follow.
+  std::uint64_t moved_bytes = 0;
+};
+
 class Backend {
  public:
   Backend(const Backend&) = delete;
@@ -39,13 +48,9 @@ class Backend {
   virtual void limit_waits(TimePoint) {}
 
   // One pass over all there is to do: receive, take the posts of the clients who rang, run timers,
-  // send, bury the clients that are done with. True when anything moved.
-  virtual bool turn(TimePoint now, Doorbell& doorbell) = 0;
+  // send, bury the clients that are done with.
+  virtual TurnOutcome turn(TimePoint now, Doorbell& doorbell) = 0;
   virtual TimePoint next_deadline() const = 0;
-  // That the last turn sent and received: whether a thread of its own should run those that follow.
-  virtual std::uint64_t moved_bytes() const { return 0; }
-  // Something waits only for room to be sent: a turn will be due that nobody asks for.
-  virtual bool has_unsent() const { return false; }
 
   // As many sessions, ours and our peers' together, as may be; no other is to be started.
   virtual bool is_full() const = 0;

@@ -118,15 +118,15 @@ void Poller::note_process_end() {
 
 bool Poller::turn() {
   last_turn_ = clock_.at(read_clock());
-  bool moved = true;
   try {
-    moved = backend_->turn(last_turn_, doorbell_);
+    last_outcome_ = backend_->turn(last_turn_, doorbell_);
   } catch (const std::exception& exception) {
+    last_outcome_.moved = last_outcome_.leaves_unsent = true;  // Not known: something may be left.
     note_exception(exception.what());
   }
-  if (moved) last_moved_ = last_turn_;
+  if (last_outcome_.moved) last_moved_ = last_turn_;
   turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  return moved;
+  return last_outcome_.moved;
 }
 
 // One of the background thread, which polls on: the next is due as soon as this one has begun.
@@ -179,7 +179,7 @@ void Poller::run_shared_turn() {
   const bool moved = turn();
   const bool idle_long = !moved && idle() >= config_.spin;
   const bool calls_thread =
-      config_.takes_over && backend_->moved_bytes() >= kLadenBytes && !is_called_.exchange(true);
+      config_.takes_over && last_outcome_.moved_bytes >= kLadenBytes && !is_called_.exchange(true);
   if (calls_thread) called_at_ = last_turn_;
   if (give_baton() == 0 && idle_long) callers_yielder_.yield();
   if (calls_thread && sleeping_.load()) config_.wake->signal();
@@ -201,7 +201,7 @@ std::uint64_t Poller::give_baton() {
 }
 
 void Poller::give_and_speak() {
-  const bool leaves_some = backend_->has_unsent();
+  const bool leaves_some = last_outcome_.leaves_unsent;
   std::vector<Remarks::Line> lines;
   if (Remarks& remarks = backend_->remarks(); !remarks.empty()) [[unlikely]]
     lines = remarks.take();
@@ -279,7 +279,7 @@ void Poller::run_laden() {
     if (std::exchange(is_first, false)) late_turns_.expect(called_at_);
     const bool moved = background_turn();
     const TimePoint now = last_turn_;
-    if (backend_->moved_bytes() >= kStillLadenBytes) laden_at = now;
+    if (last_outcome_.moved_bytes >= kStillLadenBytes) laden_at = now;
     const Duration unmoved = idle();
     give_and_speak();
     look_elsewhere(now);
@@ -311,7 +311,7 @@ void Poller::run_shared() {
     bool is_idle = false;
     if (baton_.try_take()) {
       if (turns_ == turns_seen) {
-        is_idle = !background_turn() && !backend_->has_unsent();
+        is_idle = !background_turn() && !last_outcome_.leaves_unsent;
         deadline = backend_->next_deadline();
       }
       turns_seen = turns_;

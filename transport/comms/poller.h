@@ -203,6 +203,7 @@ class Poller {
 
   // Guarded by the baton.
   alignas(64) std::ptrdiff_t outstanding_ = 0;
+  TurnOutcome last_outcome_;  // Of the last turn.
   RunningClock clock_;
   TimePoint last_turn_;
   TimePoint last_moved_;

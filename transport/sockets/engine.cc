@@ -144,7 +144,7 @@ void Engine::on_gone(SocketStream& stream) {
 
 // What is posted leaves, and finds its buffer, before anybody looks for what has come: that is the
 // next turn's, and no call is made in vain.
-bool Engine::turn(TimePoint now, comms::Doorbell& doorbell) {
+comms::TurnOutcome Engine::turn(TimePoint now, comms::Doorbell& doorbell) {
   const std::uint64_t bytes_before = counters_.sent_bytes + counters_.received_bytes;
   const std::uint64_t received_before = counters_.received_bytes;
   const bool collected = collect_calls(now);
@@ -163,8 +163,9 @@ bool Engine::turn(TimePoint now, comms::Doorbell& doorbell) {
     bury(now);
   if (!lobby_.empty() || has_dealt_.load(std::memory_order_acquire)) [[unlikely]]
     moved |= serve_newcomers(now);
-  moved_bytes_ = counters_.sent_bytes + counters_.received_bytes - bytes_before;
-  return moved;
+  return {.moved = moved,
+          .leaves_unsent = counters_.queued_bytes != 0,
+          .moved_bytes = counters_.sent_bytes + counters_.received_bytes - bytes_before};
 }
 
 bool Engine::receive(TimePoint now, bool asks_all) {

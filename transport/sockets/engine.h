@@ -81,9 +81,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
     next_dealt_to_ = first;
   }
 
-  bool turn(TimePoint now, comms::Doorbell& doorbell) override;
-  std::uint64_t moved_bytes() const override { return moved_bytes_; }
-  bool has_unsent() const override { return counters_.queued_bytes != 0; }
+  comms::TurnOutcome turn(TimePoint now, comms::Doorbell& doorbell) override;
   TimePoint next_deadline() const override;
 
   bool is_full() const override { return sessions_.is_full(); }
@@ -185,7 +183,6 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   int turns_since_poll_ = 0;
   TimePoint next_poll_{};
   int posts_since_receive_ = 0;
-  std::uint64_t moved_bytes_ = 0;  // By the last turn.
   std::vector<SocketStream*> sendable_;
   std::vector<SocketStream*> sending_;      // What send_all() is at.
   std::vector<SocketStream*> undelivered_;  // Whose users wait for the peer's acknowledgement.

@@ -33,8 +33,8 @@ class Queue final : public comms::Backend, private TurnEvents {
   Engine& engine() { return engine_; }
   link::Link& link() { return *link_; }
 
-  bool turn(TimePoint now, comms::Doorbell& doorbell) override {
-    return turn_.run(now, [&doorbell](auto&& visit) { doorbell.drain(visit); });
+  comms::TurnOutcome turn(TimePoint now, comms::Doorbell& doorbell) override {
+    return {.moved = turn_.run(now, [&doorbell](auto&& visit) { doorbell.drain(visit); })};
   }
   TimePoint next_deadline() const override { return engine_.next_deadline(); }
 

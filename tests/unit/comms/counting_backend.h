@@ -17,13 +17,12 @@ class CountingBackend : public Backend {
  public:
   explicit CountingBackend(int& starts) : starts_(starts) {}
   void start() override { ++starts_; }
-  bool turn(TimePoint now, Doorbell&) override {
+  TurnOutcome turn(TimePoint now, Doorbell&) override {
     ++turns;
     last_now = now;
     std::this_thread::sleep_for(stops_for);
-    return moves;
+    return {.moved = moves, .leaves_unsent = leaves_some};
   }
-  bool has_unsent() const override { return leaves_some; }
   TimePoint next_deadline() const override { return kNever; }
   bool is_full() const override { return true; }
   msg::SendSession& connect(Endpoint, const msg::Cookie&, msg::SendOwner&) override {

@@ -27,7 +27,7 @@ namespace {
 class LadenBackend final : public CountingBackend {
  public:
   explicit LadenBackend(int& starts) : CountingBackend(starts) {}
-  bool turn(TimePoint now, Doorbell& doorbell) override {
+  TurnOutcome turn(TimePoint now, Doorbell& doorbell) override {
     using namespace std::chrono_literals;
     doorbell.drain([&](std::size_t client) {
       rings.fetch_add(1);
@@ -42,11 +42,10 @@ class LadenBackend final : public CountingBackend {
       if (is_long_idle && now - last_ < 50us) ++hasty_turns;
       last_ = now;
     }
-    moved_ = bytes_each_turn.load();
-    if (moved_ != 0) last_moved_ = now;
-    return moved_ != 0;
+    const std::uint64_t moved_bytes = bytes_each_turn.load();
+    if (moved_bytes != 0) last_moved_ = now;
+    return {.moved = moved_bytes != 0, .moved_bytes = moved_bytes};
   }
-  std::uint64_t moved_bytes() const override { return moved_; }
 
   std::atomic<std::uint64_t> bytes_each_turn{0};
   std::atomic<int> rings{0};
@@ -56,7 +55,6 @@ class LadenBackend final : public CountingBackend {
 
  private:
   const std::thread::id maker_ = std::this_thread::get_id();
-  std::uint64_t moved_ = 0;
   TimePoint last_{};
   TimePoint last_moved_{};
 };
