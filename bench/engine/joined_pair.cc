@@ -135,9 +135,10 @@ bool JoinedPair::connect() {
   if (!workers_.start(options_.workers, threads,
                       [this](std::size_t worker) { return server_.copies()->work(worker); }))
     return false;
-  if (!server_.listen(kCookie, listener_)) return false;
+  if (!server_.sessions().acceptor().add_listener(kCookie, listener_)) return false;
   const auto config = host_config(options_, 2);
-  session_ = &client_.connect({config.stack.address.address, config.listen_port}, kCookie, sender_);
+  session_ = &client_.sessions().connect({config.stack.address.address, config.listen_port},
+                                         kCookie, sender_);
   Cycles ignored;
   for (int turns = 0; turns < 1000 && !sender_.ready; ++turns) turn(ignored);
   if (!sender_.ready || listener_.session == nullptr) return false;
@@ -159,8 +160,8 @@ Cycles JoinedPair::transfer(std::size_t bytes) {
 bool JoinedPair::is_intact() const {
   return !sender_.failed && !receiver_.failed && sender_.done == wanted_messages_ &&
          receiver_.bytes == wanted_messages_ * kMessageBytes &&
-         client_.tcp_counters().tx_retransmitted_bytes == 0 &&
-         server_.tcp_counters().rx_bad_checksum == 0;
+         client_.stack().counters().tx_retransmitted_bytes == 0 &&
+         server_.stack().counters().rx_bad_checksum == 0;
 }
 
 }  // namespace ztcp::bench

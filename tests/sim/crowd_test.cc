@@ -109,7 +109,7 @@ class Strangers : public testing::TestWithParam<Strange> {};
 TEST_P(Strangers, StrangersDoNotKeepPeersOut) {
   ustack::Engine server(config(1));
   Arrivals arrivals;
-  ASSERT_TRUE(server.listen(kCrowdCookie, arrivals));
+  ASSERT_TRUE(server.sessions().acceptor().add_listener(kCrowdCookie, arrivals));
   tcp::Stack strangers(config(0).stack, {1, 2});
   EitherHost first{&strangers};
   EitherHost second{&server};
@@ -157,34 +157,34 @@ TEST(Peers, FurtherFlowsDoNotKeepSessionsOut) {
   ustack::Engine server(config(1));
   Senders senders;
   Arrivals arrivals;
-  ASSERT_TRUE(server.listen(kCrowdCookie, arrivals));
+  ASSERT_TRUE(server.sessions().acceptor().add_listener(kCrowdCookie, arrivals));
   World<ustack::Engine> world(client, server, kCable);
   std::size_t flows_of_first_half = 0;
   for (std::size_t i = 1; i <= kPlaces; ++i) {
-    EXPECT_FALSE(server.is_full());
-    msg::SendSession& session = client.connect(kServer, kCrowdCookie, senders);
+    EXPECT_FALSE(server.sessions().is_full());
+    msg::SendSession& session = client.sessions().connect(kServer, kCrowdCookie, senders);
     ASSERT_TRUE(world.run_until([&] { return senders.ready == i; }, 1s)) << i << world.why();
     records.emplace_back().start(large, 0, kUnmapped);
     session.post(world.now(), records.back());
     ASSERT_TRUE(world.run_for(10ms)) << world.why();  // The other flows are opened.
-    if (i == 4) flows_of_first_half = server.tcp_counters().connections_accepted;
+    if (i == 4) flows_of_first_half = server.stack().counters().connections_accepted;
   }
   EXPECT_EQ(arrivals.sessions.size(), kPlaces);
   EXPECT_EQ(senders.failed, 0U);
-  EXPECT_EQ(client.tcp_counters().connections_opened, kPlaces * 4);
+  EXPECT_EQ(client.stack().counters().connections_opened, kPlaces * 4);
   EXPECT_EQ(flows_of_first_half, 16U) << "all flows are accepted while there is room";
-  EXPECT_GT(server.acceptor_counters().refused_flows, kPlaces);
-  EXPECT_EQ(server.acceptor_counters().refused_full, 0U);
+  EXPECT_GT(server.sessions().acceptor().counters().refused_flows, kPlaces);
+  EXPECT_EQ(server.sessions().acceptor().counters().refused_full, 0U);
 
-  EXPECT_TRUE(server.is_full());
-  msg::SendSession& refused = client.connect(kServer, kCrowdCookie, senders);
+  EXPECT_TRUE(server.sessions().is_full());
+  msg::SendSession& refused = client.sessions().connect(kServer, kCrowdCookie, senders);
   ASSERT_TRUE(world.run_until([&] { return senders.failed == 1; }, 100ms)) << world.why();
   EXPECT_EQ(senders.error.code, Errc::kFull);
   EXPECT_EQ(describe(refused.failure_detail()),
             "the peer refused: all 32 connections of its NIC are taken");
-  client.destroy(refused);
+  client.sessions().destroy(refused);
   arrivals.sessions.pop_back();
-  client.connect(kServer, kCrowdCookie, senders);
+  client.sessions().connect(kServer, kCrowdCookie, senders);
   EXPECT_TRUE(world.run_until([&] { return senders.ready == kPlaces + 1; }, 1s)) << world.why();
   arrivals.sessions.clear();
 }
@@ -195,17 +195,18 @@ TEST(Peers, BothDirectionsShareTheLimit) {
   ustack::Engine server(config(1));
   Senders senders;
   Arrivals arrivals;
-  ASSERT_TRUE(client.listen(kCrowdCookie, arrivals));
-  ASSERT_TRUE(server.listen(kCrowdCookie, arrivals));
+  ASSERT_TRUE(client.sessions().acceptor().add_listener(kCrowdCookie, arrivals));
+  ASSERT_TRUE(server.sessions().acceptor().add_listener(kCrowdCookie, arrivals));
   World<ustack::Engine> world(client, server, kCable);
   const Endpoint client_at{config(0).stack.address.address, config(0).listen_port};
-  for (std::size_t i = 0; i < kPlaces - 1; ++i) server.connect(client_at, kCrowdCookie, senders);
+  for (std::size_t i = 0; i < kPlaces - 1; ++i)
+    server.sessions().connect(client_at, kCrowdCookie, senders);
   ASSERT_TRUE(world.run_until([&] { return senders.ready == kPlaces - 1; }, 1s)) << world.why();
-  EXPECT_FALSE(server.is_full());
-  client.connect(kServer, kCrowdCookie, senders);
+  EXPECT_FALSE(server.sessions().is_full());
+  client.sessions().connect(kServer, kCrowdCookie, senders);
   ASSERT_TRUE(world.run_until([&] { return senders.ready == kPlaces; }, 1s)) << world.why();
-  EXPECT_TRUE(server.is_full());
-  client.connect(kServer, kCrowdCookie, senders);
+  EXPECT_TRUE(server.sessions().is_full());
+  client.sessions().connect(kServer, kCrowdCookie, senders);
   ASSERT_TRUE(world.run_until([&] { return senders.failed == 1; }, 100ms)) << world.why();
   EXPECT_EQ(senders.error.code, Errc::kFull);
   arrivals.sessions.clear();

@@ -78,7 +78,8 @@ TEST(Sessions, SimultaneousCloseLeavesNothingToWaitFor) {
     EXPECT_TRUE(pair.receiver.closed);
     EXPECT_EQ(pair.client.unfinished(), 0U);
     EXPECT_EQ(pair.server.unfinished(), 0U);
-    EXPECT_EQ(pair.client.tcp_counters().rto_fired + pair.server.tcp_counters().rto_fired, 0U);
+    EXPECT_EQ(pair.client.stack().counters().rto_fired + pair.server.stack().counters().rto_fired,
+              0U);
   }
 }
 
@@ -215,17 +216,17 @@ TEST(Sessions, AProbeIsAnsweredByALivingProcess) {
     ustack::Engine& asking = from_client ? pair.client : pair.server;
     const Ipv4Address asked = from_client ? server : client;
     const TimePoint begun = pair.world.now();
-    ASSERT_LT(asking.heard_from(asked), begun);
-    asking.probe(asked);
+    ASSERT_LT(asking.stack().heard_from(asked), begun);
+    asking.stack().probe(asked);
     ASSERT_TRUE(pair.world.run_for(1ms)) << pair.world.why();
-    EXPECT_GT(asking.heard_from(asked), begun);
-    EXPECT_EQ(asking.heard_from(Ipv4Address{1}), TimePoint::min());
+    EXPECT_GT(asking.stack().heard_from(asked), begun);
+    EXPECT_EQ(asking.stack().heard_from(Ipv4Address{1}), TimePoint::min());
   }
   pair.world.wire(1).cut();
   const TimePoint cut = pair.world.now();
-  pair.client.probe(server);
+  pair.client.stack().probe(server);
   ASSERT_TRUE(pair.world.run_for(100ms)) << pair.world.why();
-  EXPECT_LE(pair.client.heard_from(server), cut);
+  EXPECT_LE(pair.client.stack().heard_from(server), cut);
 }
 
 // A process that ends with messages in flight notifies its peer. Any one frame of the notice may be

@@ -199,9 +199,9 @@ class EngineWorld {
   }
 
   [[nodiscard]] bool connect() {
-    if (!server.listen(kCookie, receiver)) return false;
-    sender.session =
-        &client.connect({Ipv4Address{0x0a4d0102}, config({}, 1).listen_port}, kCookie, sender);
+    if (!server.sessions().acceptor().add_listener(kCookie, receiver)) return false;
+    sender.session = &client.sessions().connect(
+        {Ipv4Address{0x0a4d0102}, config({}, 1).listen_port}, kCookie, sender);
     return true;
   }
   bool is_all_done() const { return sender.done == all.size() && receiver.done == all.size(); }
@@ -210,7 +210,7 @@ class EngineWorld {
     if (!world.run_until([&] { return sender.closed; })) return false;
     receiver.session->close();
     if (!world.run_until([&] { return receiver.closed; })) return false;
-    client.destroy(*sender.session);
+    client.sessions().destroy(*sender.session);
     receiver.session.reset();
     return world.run_until_idle() && world.held_frames() == 0 && client.unfinished() == 0 &&
            server.unfinished() == 0;

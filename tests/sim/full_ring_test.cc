@@ -58,7 +58,7 @@ class FullRing : public testing::Test {
   }
   // Each segment that the stack made has left: missing ones were lost by the cable.
   void expect_all_left() { EXPECT_EQ(from_->link.sent_segments, counters().tx_segments); }
-  const tcp::Counters& counters() const { return from_->engine.tcp_counters(); }
+  const tcp::Counters& counters() const { return from_->engine.stack().counters(); }
   double share_of_line_used() const {
     return static_cast<double>(from_->link.time_busy().count()) /
            static_cast<double>((now_ - TurnHost::kBegin).count());

@@ -107,13 +107,14 @@ struct Host {
   }
   std::uint64_t refused() const {
     std::uint64_t sum = 0;
-    for (const auto& engine : engines) sum += engine->acceptor_counters().refused_queue;
+    for (const auto& engine : engines)
+      sum += engine->sessions().acceptor().counters().refused_queue;
     return sum;
   }
 
   std::uint64_t failed() const {
     std::uint64_t sum = 0;
-    for (const auto& engine : engines) sum += engine->tcp_counters().connections_failed;
+    for (const auto& engine : engines) sum += engine->stack().counters().connections_failed;
     return sum;
   }
 
@@ -133,9 +134,10 @@ class SharedEngines : public testing::TestWithParam<bool> {
         WorldOptions{.forward = cable, .backward = cable, .seed = seed});
     for (std::uint8_t i = 0; i < count; ++i) {
       Connection& one = *connections.emplace_back(std::make_unique<Connection>(i));
-      for (const auto& engine : hosts[1]->engines) EXPECT_TRUE(engine->listen(one.cookie, one));
-      one.sender =
-          &hosts[0]->engines[i % 3U]->connect({Host::address(1).address, 7471U}, one.cookie, one);
+      for (const auto& engine : hosts[1]->engines)
+        EXPECT_TRUE(engine->sessions().acceptor().add_listener(one.cookie, one));
+      one.sender = &hosts[0]->engines[i % 3U]->sessions().connect({Host::address(1).address, 7471U},
+                                                                  one.cookie, one);
     }
     world->set_actor(0, [this](TimePoint now) {
       for (const auto& one : connections) one->post(now);

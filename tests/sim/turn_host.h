@@ -112,7 +112,7 @@ class TurnHost final : private ustack::TurnEvents, private msg::ListenerEvents {
         engine(config(number, line)),
         turn_(kBegin, link, engine, clients, *this),
         number_(number) {
-    static_cast<void>(engine.listen(kTurnCookie, *this));
+    static_cast<void>(engine.sessions().acceptor().add_listener(kTurnCookie, *this));
   }
 
   static ustack::EngineConfig config(std::uint8_t number, const LineOptions& line) {
@@ -201,9 +201,9 @@ inline void TurnClient::on_link_lost(TimePoint) {
 
 inline TurnSender::TurnSender(TurnHost& host, Bytes& memory, Endpoint to)
     : TurnClient(host, memory), records_(memory.size() / kMessageBytes) {
-  session_ = &host.engine.connect(to, kTurnCookie, *this);
+  session_ = &host.engine.sessions().connect(to, kTurnCookie, *this);
 }
-inline TurnSender::~TurnSender() { host_.engine.destroy(*session_); }
+inline TurnSender::~TurnSender() { host_.engine.sessions().destroy(*session_); }
 inline void TurnSender::on_ready(TimePoint) {
   ready_ = true;
   host_.ring(index);

@@ -22,8 +22,7 @@
 #include "transport/core/frame.h"
 #include "transport/core/result.h"
 #include "transport/link/link_state.h"
-#include "transport/msg/acceptor.h"
-#include "transport/msg/send_session.h"
+#include "transport/msg/sessions.h"
 
 namespace ztcp::comms {
 
@@ -52,17 +51,9 @@ class Backend {
   virtual TurnOutcome turn(TimePoint now, Doorbell& doorbell) = 0;
   virtual TimePoint next_deadline() const = 0;
 
-  // As many sessions, ours and our peers' together, as may be; no other is to be started.
-  virtual bool is_full() const = 0;
-  // Starts a session to the listener named by `cookie` at `remote`, which lives until destroy().
-  // Never fails: what can't be dialled fails through owner.on_session_failed().
-  virtual msg::SendSession& connect(Endpoint remote, const msg::Cookie& cookie,
-                                    msg::SendOwner& owner) = 0;
-  // Not from inside one of the session's own events.
-  virtual void destroy(msg::SendSession& session) = 0;
-  // Sessions handed to `events` belong to it and die before the backend does.
-  virtual Status listen(const msg::Cookie& cookie, msg::ListenerEvents& events) = 0;
-  virtual void unlisten(const msg::Cookie& cookie) = 0;
+  // Those that comms begin here and, by their acceptor, those that come to listeners. Sessions
+  // handed to a listener's events belong to those, and end before the backend does.
+  virtual msg::Sessions& sessions() = 0;
   // Asks the host with this address for a sign of life, over all connections with it; when there
   // was one last, on any of them.
   virtual void probe(IpAddress remote) = 0;

@@ -23,7 +23,7 @@ Result<std::unique_ptr<CommListener>> CommListener::open(std::shared_ptr<Nic> ni
   for (Arrivals& arrivals : listener->arrivals_) {
     ZTCP_CHECK(arrivals.poller.with_backend([&](TimePoint) -> Status {
       arrivals.listens = true;
-      return arrivals.poller.backend().listen(cookie, arrivals);
+      return arrivals.poller.backend().sessions().acceptor().add_listener(cookie, arrivals);
     }));
   }
   return listener;
@@ -37,7 +37,7 @@ CommListener::~CommListener() {
   for (Arrivals& arrivals : arrivals_) {
     if (!arrivals.listens) continue;
     arrivals.poller.with_backend([&](TimePoint now) {
-      arrivals.poller.backend().unlisten(cookie_);
+      arrivals.poller.backend().sessions().acceptor().remove_listener(cookie_);
       for (ReceivingComm* comm : arrivals.comms) {
         comm->fail_now(now, Error{Errc::kAborted, 0, "listener closed"});
         comm->end(now);

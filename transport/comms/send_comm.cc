@@ -29,18 +29,18 @@ Result<SendingComm*> SendingComm::begin(Poller& poller, Endpoint remote,
                                         const msg::Cookie& cookie) {
   Backend& backend = poller.backend();
   return poller.with_backend([&](TimePoint) -> Result<SendingComm*> {
-    if (backend.is_full()) return fail(Errc::kFull, "connect");
+    if (backend.sessions().is_full()) return fail(Errc::kFull, "connect");
     std::unique_ptr<SendingComm> owned(new SendingComm(poller, remote));
     SendingComm* const comm = owned.get();
     // First: whoever is attached has a session, also when memory ends in between.
-    comm->session_ = &backend.connect(remote, cookie, *comm);
+    comm->session_ = &backend.sessions().connect(remote, cookie, *comm);
     comm->set_index(ZTCP_TRY(backend.clients().attach(std::move(owned))));
     return comm;
   });
 }
 
 SendingComm::~SendingComm() {
-  if (session_ != nullptr) poller_.backend().destroy(*session_);
+  if (session_ != nullptr) poller_.backend().sessions().destroy(*session_);
 }
 
 Result<bool> SendingComm::is_ready() {

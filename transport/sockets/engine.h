@@ -84,18 +84,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   comms::TurnOutcome turn(TimePoint now, comms::Doorbell& doorbell) override;
   TimePoint next_deadline() const override;
 
-  bool is_full() const override { return sessions_.is_full(); }
-  msg::SendSession& connect(Endpoint remote, const msg::Cookie& cookie,
-                            msg::SendOwner& owner) override {
-    return sessions_.connect(remote, cookie, owner);
-  }
-  void destroy(msg::SendSession& session) override { sessions_.destroy(session); }
-  Status listen(const msg::Cookie& cookie, msg::ListenerEvents& events) override {
-    return sessions_.acceptor().add_listener(cookie, events);
-  }
-  void unlisten(const msg::Cookie& cookie) override {
-    sessions_.acceptor().remove_listener(cookie);
-  }
+  msg::Sessions& sessions() override { return sessions_; }
   void probe(IpAddress remote) override;
   TimePoint heard_from(TimePoint now, IpAddress remote) const override;
   std::size_t unfinished() const override;

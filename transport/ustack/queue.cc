@@ -75,13 +75,13 @@ void Queue::on_watch(TimePoint now) {
   if (span < kInterval) return;
   looked_for_losses_ = now;
   const std::uint64_t all_sent = link_->counters().tx_bytes;
-  const std::uint64_t all_repeated = engine_.tcp_counters().tx_retransmitted_bytes;
+  const std::uint64_t all_repeated = engine_.stack().counters().tx_retransmitted_bytes;
   const std::uint64_t sent = all_sent - std::exchange(sent_before_, all_sent);
   const std::uint64_t repeated = all_repeated - std::exchange(repeated_before_, all_repeated);
   if (sent < kLeastBytes || repeated * kOneOf < sent) return;
   std::uint64_t most = 0;
   IpAddress worst;
-  engine_.for_each_connection([&](const tcp::ConnectionStatistics& connection) {
+  engine_.stack().for_each_connection([&](const tcp::ConnectionStatistics& connection) {
     if (connection.retransmitted_bytes < most) return;
     most = connection.retransmitted_bytes;
     worst = connection.remote.address;

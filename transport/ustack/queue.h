@@ -38,19 +38,10 @@ class Queue final : public comms::Backend, private TurnEvents {
   }
   TimePoint next_deadline() const override { return engine_.next_deadline(); }
 
-  bool is_full() const override { return engine_.is_full(); }
-  msg::SendSession& connect(Endpoint remote, const msg::Cookie& cookie,
-                            msg::SendOwner& owner) override {
-    return engine_.connect(remote, cookie, owner);
-  }
-  void destroy(msg::SendSession& session) override { engine_.destroy(session); }
-  Status listen(const msg::Cookie& cookie, msg::ListenerEvents& events) override {
-    return engine_.listen(cookie, events);
-  }
-  void unlisten(const msg::Cookie& cookie) override { engine_.unlisten(cookie); }
-  void probe(IpAddress remote) override { engine_.probe(remote); }
+  msg::Sessions& sessions() override { return engine_.sessions(); }
+  void probe(IpAddress remote) override { engine_.stack().probe(remote); }
   TimePoint heard_from(TimePoint, IpAddress remote) const override {
-    return engine_.heard_from(remote);
+    return engine_.stack().heard_from(remote);
   }
   std::size_t unfinished() const override { return engine_.unfinished(); }
   void abandon_payload() override { turn_.abandon_payload(); }

@@ -24,13 +24,7 @@ class CountingBackend : public Backend {
     return {.moved = moves, .leaves_unsent = leaves_some};
   }
   TimePoint next_deadline() const override { return kNever; }
-  bool is_full() const override { return true; }
-  msg::SendSession& connect(Endpoint, const msg::Cookie&, msg::SendOwner&) override {
-    std::abort();
-  }
-  void destroy(msg::SendSession&) override {}
-  Status listen(const msg::Cookie&, msg::ListenerEvents&) override { return {}; }
-  void unlisten(const msg::Cookie&) override {}
+  msg::Sessions& sessions() override { std::abort(); }
   void probe(IpAddress) override {}
   TimePoint heard_from(TimePoint, IpAddress) const override { return {}; }
   std::size_t unfinished() const override {

@@ -10,7 +10,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 
@@ -66,41 +65,18 @@ class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
   std::size_t collect(TimePoint now, std::span<TxFrame> out) { return stack_.collect(now, out); }
   TimePoint next_deadline() const;
   std::size_t take_released(std::span<RxFrame> out) { return stack_.take_released(out); }
-  void note_poll_gap(TimePoint now, Duration gap) { stack_.note_poll_gap(now, gap); }
 
-  // As many sessions, ours and our peers' together, as may be; no other is to be started.
-  bool is_full() const { return sessions_.is_full(); }
-  // Starts a session to the listener named by `cookie` at `remote`. It belongs to the engine until
-  // destroy(). Never fails: what can't be dialled fails through owner.on_session_failed().
-  msg::SendSession& connect(Endpoint remote, const msg::Cookie& cookie, msg::SendOwner& owner) {
-    return sessions_.connect(remote, cookie, owner);
-  }
-  // Not from inside one of the session's own events.
-  void destroy(msg::SendSession& session) { sessions_.destroy(session); }
-
-  // Sessions handed to `events` belong to it and die before the engine does.
-  Status listen(const msg::Cookie& cookie, msg::ListenerEvents& events) {
-    return sessions_.acceptor().add_listener(cookie, events);
-  }
-  void unlisten(const msg::Cookie& cookie) { sessions_.acceptor().remove_listener(cookie); }
-
-  // See tcp::Stack.
-  void probe(IpAddress remote) { stack_.probe(remote); }
-  TimePoint heard_from(IpAddress remote) const { return stack_.heard_from(remote); }
-  void for_each_connection(
-      const std::function<void(const tcp::ConnectionStatistics&)>& tell) const {
-    stack_.for_each_connection(tell);
-  }
-
+  tcp::Stack& stack() { return stack_; }
+  const tcp::Stack& stack() const { return stack_; }
+  // Sessions handed to a listener's events end before the engine does.
+  msg::Sessions& sessions() { return sessions_; }
+  const msg::Sessions& sessions() const { return sessions_; }
   // Null: there are no workers.
   msg::CopyJobs* copies() { return copies_ ? &*copies_ : nullptr; }
 
   // Connections with unacknowledged data or FIN, and sessions that have yet to tell their peer that
   // the process ends; zero: the process may go.
   std::size_t unfinished() const { return stack_.unfinished() + sessions_.finishing(); }
-  std::optional<tcp::PathMtuChange> take_path_change() { return stack_.take_path_change(); }
-  const tcp::Counters& tcp_counters() const { return stack_.counters(); }
-  const msg::AcceptorCounters& acceptor_counters() const { return sessions_.acceptor().counters(); }
 
  private:
   StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote) override;

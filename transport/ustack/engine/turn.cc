@@ -13,7 +13,7 @@ void Turn::look(TimePoint now) {
     watch_.look(now, counts(), [this](const Finding& finding) { events_.on_warning(finding); });
     events_.on_watch(now);
   }
-  while (const auto change = engine_.take_path_change()) events_.on_path_mtu(now, *change);
+  while (const auto change = engine_.stack().take_path_change()) events_.on_path_mtu(now, *change);
   const link::LinkState state = link_.state();
   if (state != link_state_) {
     link_state_ = state;
@@ -62,8 +62,8 @@ void Turn::bury_retired(TimePoint now) {
 }
 
 NicCounts Turn::counts() const {
-  return {.tcp = engine_.tcp_counters(),
-          .acceptor = engine_.acceptor_counters(),
+  return {.tcp = engine_.stack().counters(),
+          .acceptor = engine_.sessions().acceptor().counters(),
           .link = link_.counters(),
           .ring_full = transmitter_.refusals(),
           .groups = {}};

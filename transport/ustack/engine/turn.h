@@ -88,7 +88,7 @@ class Turn {
   static constexpr std::size_t kBurstsPerTurn = 4;
 
   void begin(TimePoint now) {
-    engine_.note_poll_gap(now, now - last_);
+    engine_.stack().note_poll_gap(now, now - last_);
     last_ = now;
     if (now >= next_look_) look(now);
   }

@@ -164,10 +164,10 @@ class Pair {
   explicit Pair(link::LinkPair links)
       : client(1, std::move(links.first)), server(2, std::move(links.second)) {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = std::byte(i * 7 + i / 251);
-    EXPECT_TRUE(server.engine.listen(kCookie, server));
+    EXPECT_TRUE(server.engine.sessions().acceptor().add_listener(kCookie, server));
     const EngineConfig there = Host::config(2);
-    sent->sender =
-        &client.engine.connect({there.stack.address.address, there.listen_port}, kCookie, *sent);
+    sent->sender = &client.engine.sessions().connect(
+        {there.stack.address.address, there.listen_port}, kCookie, *sent);
     for (int i = 0; i < 1000 && !(sent->ready && received->ready); ++i) turn();
   }
 
@@ -225,9 +225,9 @@ class TurnSteadyState : public testing::Test {
 
 TEST_F(TurnSteadyState, NeitherAllocatesNorLocks) {
   ASSERT_TRUE(warm_);
-  const std::uint64_t resent = pair_->client.engine.tcp_counters().tx_retransmitted_bytes;
+  const std::uint64_t resent = pair_->client.engine.stack().counters().tx_retransmitted_bytes;
   const std::uint64_t refused = pair_->client.refusals();
-  const std::uint64_t held = pair_->server.engine.tcp_counters().rx_out_of_order;
+  const std::uint64_t held = pair_->server.engine.stack().counters().rx_out_of_order;
   AllocationGuard guard;
   const std::size_t locks = locks_taken.load();
   const bool good = run();
@@ -237,8 +237,8 @@ TEST_F(TurnSteadyState, NeitherAllocatesNorLocks) {
   EXPECT_EQ(allocated, 0U);
   EXPECT_EQ(locked, 0U);
   EXPECT_EQ(pair_->in, pair_->out);
-  EXPECT_GT(pair_->client.engine.tcp_counters().tx_retransmitted_bytes, resent);
-  EXPECT_GT(pair_->server.engine.tcp_counters().rx_out_of_order, held);
+  EXPECT_GT(pair_->client.engine.stack().counters().tx_retransmitted_bytes, resent);
+  EXPECT_GT(pair_->server.engine.stack().counters().rx_out_of_order, held);
   EXPECT_GT(pair_->client.refusals(), refused);
 }
 
