@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One claimed NIC: its claim, and its queues with a poller each.
+// One claimed NIC: its claim, and its lanes with a poller each.
 //
-// The queues share nothing but the address: each has its own link, engine and poller. In a mesh
-// what a queue sends arrives on the peer's queue of the same number, so both ends of a connection
-// are on one. The queues of a PCI port are shards (link/shards.h): which one a frame comes to is
-// the device's choice, and what concerns several goes between them.
+// The lanes share nothing but the address: each has its own link, engine and poller. A frame that a
+// lane of a mesh sends arrives at the peer's lane of the same number, so both ends of a connection
+// are on one. The lanes of a PCI port are shards (link/shards.h): the device chooses the lane that
+// a frame comes to, and frames that concern several lanes go between them.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,6 @@
 #include "transport/comms/shared_places.h"
 #include "transport/core/result.h"
 #include "transport/link/link.h"
-#include "transport/ustack/poller.h"
 
 namespace ztcp::ustack {
 
@@ -35,7 +34,7 @@ class NicSource {
   virtual ~NicSource() = default;
   // kBusy when another process has it, which `holder` then names ("process 4711 (python3)").
   virtual Result<std::unique_ptr<NicClaim>> claim(const config::Nic& nic, std::string* holder) = 0;
-  // A link for each of its queues.
+  // A link for each of its lanes.
   virtual Result<std::vector<std::unique_ptr<link::Link>>> open(const config::Nic& nic) = 0;
   // Run on each poller thread.
   virtual void on_thread_start() {}
@@ -48,17 +47,16 @@ class Nic final : public comms::Nic {
   ~Nic() override { end_pollers(); }
 
   PeerHandle issue_handle(const msg::Cookie& cookie) override;
-  Poller& queue(std::size_t i) const { return static_cast<Poller&>(*pollers[i]); }
 
   const config::Nic config;
   // The pollers end before what they use, and before the claim is given up.
   std::unique_ptr<NicClaim> claim;
-  std::shared_ptr<comms::SharedPlaces>
-      places;  // Of its queues' sessions; null unless they are shards.
+  // Of its lanes' sessions; null unless they are shards.
+  std::shared_ptr<comms::SharedPlaces> places;
 
  private:
-  // Where peers dial to is theirs to say, and may fill one queue alone; of two NICs that dial each
-  // other one begins in the middle.
+  // Peers choose the lane that they dial, and may fill one alone; of two NICs that dial each other
+  // one begins in the middle.
   std::size_t first_dialled_from(const IpAddress& peer) const override {
     return listen_endpoint.address <= peer ? 0 : pollers.size() / 2;
   }

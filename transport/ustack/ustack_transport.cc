@@ -26,6 +26,7 @@
 #include "transport/core/process_mark.h"
 #include "transport/plan/device_plan.h"
 #include "transport/ustack/device_line.h"
+#include "transport/ustack/lane.h"
 #include "transport/ustack/nic.h"
 #include "transport/ustack/nic_choice.h"
 #include "transport/ustack/nic_config.h"
@@ -164,9 +165,9 @@ Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device,
         continue;
       }
       nics_[i] = ZTCP_TRY(bring_up(i, std::move(*claim)));
-    } else if (comms::Poller* const queue = nics_[i]->lost_poller(); queue != nullptr) {
-      unable[i] = queue->backend().lost_reason();
-      if (lost == nullptr) lost = &queue->backend();
+    } else if (comms::Poller* const lane = nics_[i]->lost_poller(); lane != nullptr) {
+      unable[i] = lane->backend().lost_reason();
+      if (lost == nullptr) lost = &lane->backend();
       continue;
     }
     note_stand_in(device, i, unable[device]);
@@ -297,8 +298,9 @@ Status UstackTransport::add_lane(Nic& nic, std::unique_ptr<link::Link> link,
   if (nic.death_watch != nullptr && lane == 0)
     poller.on_look = [&nic](TimePoint now) { nic.death_watch->look(nic, now); };
   try {
-    nic.pollers.push_back(
-        std::make_unique<Poller>(poller, std::move(link), engine, carrier_advice(config), workers));
+    auto backend = std::make_unique<Lane>(comms::Poller::read_clock(), poller.name, std::move(link),
+                                          engine, carrier_advice(config), workers);
+    nic.pollers.push_back(std::make_unique<comms::Poller>(std::move(poller), std::move(backend)));
   } catch (const std::bad_alloc&) {
     log::warn(
         "{}: {} MiB for {} connections can't be reserved, which are touched as connections come: "

@@ -8,7 +8,7 @@
 
 #include "transport/link/memory_link.h"
 #include "transport/msg/reason.h"
-#include "transport/ustack/poller.h"
+#include "transport/ustack/lane.h"
 
 namespace ztcp::comms {
 namespace {
@@ -27,7 +27,9 @@ class FailureLine : public testing::Test {
   std::string line(Direction direction) {
     return failure_line(failure, direction, kPeer, poller.backend());
   }
-  ustack::Poller poller{config(), link::make_memory_links({}).first, ustack::EngineConfig{}};
+  Poller poller{config(), std::make_unique<ustack::Lane>(Poller::read_clock(), config().name,
+                                                         link::make_memory_links({}).first,
+                                                         ustack::EngineConfig{})};
   Failure failure;
 };
 

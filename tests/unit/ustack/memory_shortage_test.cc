@@ -14,6 +14,7 @@
 #include "tests/support/failing_connect.h"
 #include "tests/support/log_capture.h"
 #include "tests/unit/ustack/memory_nics.h"
+#include "transport/ustack/lane.h"
 
 namespace ztcp::ustack {
 namespace {
@@ -80,8 +81,10 @@ std::array<std::shared_ptr<Nic>, 2> joined_nics() {
     made->listen_endpoint = {nic.address.address, engine.listen_port};
     comms::PollerConfig poller;
     poller.name = nic.name;
-    made->pollers.push_back(
-        std::make_unique<Poller>(poller, std::move(links[static_cast<std::size_t>(host)]), engine));
+    auto& link = links[static_cast<std::size_t>(host)];
+    made->pollers.push_back(std::make_unique<comms::Poller>(
+        poller,
+        std::make_unique<Lane>(comms::Poller::read_clock(), poller.name, std::move(link), engine)));
   }
   return nics;
 }

@@ -14,6 +14,7 @@
 
 #include "tests/unit/ustack/memory_nics.h"
 #include "transport/link/memory_link.h"
+#include "transport/ustack/lane.h"
 #include "transport/ustack/nic_config.h"
 
 namespace ztcp::ustack {
@@ -40,7 +41,9 @@ TEST(Nic, AllPollersAreThereWhileTheFirstLooks) {
       };
     const auto engine = engine_config(fabric, fabric.nics[0], near->capabilities());
     ASSERT_TRUE(engine);
-    nic->pollers.push_back(std::make_unique<Poller>(poller, std::move(near), *engine));
+    nic->pollers.push_back(std::make_unique<comms::Poller>(
+        poller, std::make_unique<Lane>(comms::Poller::read_clock(), poller.name, std::move(near),
+                                       *engine)));
   }
   for (const auto& poller : nic->pollers) ASSERT_TRUE(poller->start());
   while (!is_looking) std::this_thread::yield();

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // One NIC's protocol engine: a tcp::Stack and the sessions on it, joined. Still
-// a value: told the time, no thread, no lock, no DPDK. A Queue's turns drive it in the product; the
+// a value: told the time, no thread, no lock, no DPDK. A Lane's turns drive it in the product; the
 // simulator drives two of them over a Wire.
 #pragma once
 

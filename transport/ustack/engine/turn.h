@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One pass over all that a NIC's queue has to do: receive, take the clients' posts, run timers and
+// One pass over all that a NIC's lane has to do: receive, take the clients' posts, run timers and
 // sessions, give frames back, transmit, bury who is done with. Now and then it looks at the link's
 // state and at what was counted.
 //
 // A value: told the time and whose doorbell was rung; what happened comes out as events. It knows
 // no thread, no clock and no words, so that the simulator runs the turn of the product. Owned by a
-// Queue, used with its poller's baton held.
+// Lane, used with its poller's baton held.
 #pragma once
 
 #include <array>

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // The loop by itself, with clients that are no connections.
-#include "transport/ustack/poller.h"
+#include "transport/ustack/lane.h"
 
 #include <atomic>
 #include <future>
@@ -15,11 +15,19 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/log_capture.h"
+#include "transport/comms/poller.h"
 #include "transport/core/log.h"
 #include "transport/link/memory_link.h"
 
 namespace ztcp::ustack {
 namespace {
+
+using comms::Poller;
+
+std::unique_ptr<Lane> lane(const comms::PollerConfig& config, std::unique_ptr<link::Link> link,
+                           const EngineConfig& engine) {
+  return std::make_unique<Lane>(Poller::read_clock(), config.name, std::move(link), engine);
+}
 
 // Rings again whenever it was heard, as another thread does that posts without a pause.
 class Insatiable final : public comms::Client {
@@ -47,11 +55,11 @@ TEST(Poller, ACallReturnsWhileOthersPost) {
   engine.stack.address = {{0x0a010001U}, 24};
   comms::PollerConfig config;
   config.name = "mem0";
-  Poller poller(config, std::move(left), engine);
+  Poller poller(config, lane(config, std::move(left), engine));
   auto owned = std::make_unique<Insatiable>(poller);
   Insatiable& client = *owned;
-  const auto index = poller.with_engine(
-      [&](Engine&, TimePoint) { return poller.backend().clients().attach(std::move(owned)); });
+  const auto index = poller.with_backend(
+      [&](TimePoint) { return poller.backend().clients().attach(std::move(owned)); });
   ASSERT_TRUE(index);
   client.index = *index;
   poller.ring(*index);
@@ -91,15 +99,15 @@ TEST(Poller, WhatIsRungDuringAControlCallIsHeardAtItsEnd) {
   engine.stack.address = {{0x0a010001U}, 24};
   comms::PollerConfig config;
   config.name = "mem0";
-  Poller poller(config, std::move(left), engine);
+  Poller poller(config, lane(config, std::move(left), engine));
   auto owned = std::make_unique<Counting>();
   Counting& last = *owned;
   std::size_t first = 0;
-  poller.with_engine([&](Engine&, TimePoint) {
+  poller.with_backend([&](TimePoint) {
     const auto index = poller.backend().clients().attach(std::move(owned));
     first = *poller.backend().clients().attach(std::make_unique<Forwarding>(poller, *index));
   });
-  poller.with_engine([&](Engine&, TimePoint) { poller.ring(first); });
+  poller.with_backend([&](TimePoint) { poller.ring(first); });
   EXPECT_EQ(last.heard, 1);
 }
 
@@ -125,12 +133,12 @@ TEST_P(Turns, AnExceptionEndsNeitherTheThreadNorTheHoldOfTheBaton) {
   config.name = "mem0";
   config.dedicated = GetParam();
   const test::LogCapture log;
-  Poller poller(config, std::move(left), engine);
+  Poller poller(config, lane(config, std::move(left), engine));
   std::size_t hungry = 0;
   auto owned = std::make_unique<Counting>();
   Counting& counting = *owned;
   std::size_t well = 0;
-  poller.with_engine([&](Engine&, TimePoint) {
+  poller.with_backend([&](TimePoint) {
     hungry = *poller.backend().clients().attach(std::make_unique<Hungry>());
     well = *poller.backend().clients().attach(std::move(owned));
   });
@@ -138,10 +146,10 @@ TEST_P(Turns, AnExceptionEndsNeitherTheThreadNorTheHoldOfTheBaton) {
   for (int i = 0; i < 2; ++i) {
     poller.ring(hungry);
     poller.kick();
-    poller.with_engine([](Engine&, TimePoint) {});
+    poller.with_backend([](TimePoint) {});
   }
   poller.ring(well);
-  poller.with_engine([](Engine&, TimePoint) {});
+  poller.with_backend([](TimePoint) {});
   poller.stop();
   EXPECT_EQ(counting.heard, 1);
   ASSERT_EQ(log.warnings().size(), 1U);
@@ -167,7 +175,7 @@ TEST(Poller, SpeaksWithoutTheBaton) {
   engine.stack.address = {{0x0a010001U}, 24};
   comms::PollerConfig config;
   config.name = "mem0";
-  Poller poller(config, std::move(left), engine);
+  Poller poller(config, lane(config, std::move(left), engine));
   g_poller = &poller;
   log::bind(try_the_baton);
   state = link::LinkState::kGone;
@@ -185,8 +193,8 @@ TEST(Poller, TellsItsCountsWhenTheLastConnectionIsGoneAndAtTheEnd) {
   config.name = "mem0";
   const test::LogCapture log;
   {
-    Poller poller(config, std::move(left), engine);
-    poller.with_engine([&](Engine&, TimePoint) {
+    Poller poller(config, lane(config, std::move(left), engine));
+    poller.with_backend([&](TimePoint) {
       const std::size_t first = *poller.backend().clients().attach(std::make_unique<Counting>());
       const std::size_t second = *poller.backend().clients().attach(std::make_unique<Counting>());
       poller.backend().clients().retire(first);
@@ -197,7 +205,7 @@ TEST(Poller, TellsItsCountsWhenTheLastConnectionIsGoneAndAtTheEnd) {
       EXPECT_TRUE(log.infos().empty()) << "said with the baton held";
     });
     // Once a minute is enough for who opens and closes in a loop.
-    poller.with_engine([&](Engine&, TimePoint) {
+    poller.with_backend([&](TimePoint) {
       poller.backend().clients().retire(
           *poller.backend().clients().attach(std::make_unique<Counting>()));
     });
@@ -226,7 +234,7 @@ TEST(Poller, ItsThreadRunsWhereItIsTold) {
     EXPECT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
     found.set_value(set);
   };
-  Poller poller(config, std::move(left), engine);
+  Poller poller(config, lane(config, std::move(left), engine));
   std::thread([&] {
     cpu_set_t one;
     CPU_ZERO(&one);

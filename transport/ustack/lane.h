@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One queue of a NIC behind comms: its link, its engine and its turns.
+// One lane of a NIC behind comms: its link, its engine and its turns.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,17 @@
 
 namespace ztcp::ustack {
 
-class Queue final : public comms::Backend, private TurnEvents {
+class Lane final : public comms::Backend, private TurnEvents {
  public:
   // `carrier_advice`: what to look at where the link has no carrier. `workers`: the threads of
   // engine.copies.workers.
-  Queue(TimePoint now, const std::string& name, std::string carrier_advice,
-        std::unique_ptr<link::Link> link, const EngineConfig& engine,
-        WorkerThreads::Options workers);
-  ~Queue() override { worker_threads_.stop(); }
+  Lane(TimePoint now, const std::string& name, std::unique_ptr<link::Link> link,
+       const EngineConfig& engine, std::string carrier_advice = {},
+       WorkerThreads::Options workers = {});
+  ~Lane() override { worker_threads_.stop(); }
 
   void start() override;
   void limit_waits(TimePoint end) override { worker_threads_.limit_patience(end); }
-
-  Engine& engine() { return engine_; }
-  link::Link& link() { return *link_; }
 
   comms::TurnOutcome turn(TimePoint now, comms::Doorbell& doorbell) override {
     return {.moved = turn_.run(now, [&doorbell](auto&& visit) { doorbell.drain(visit); })};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/ustack/queue.h"
+#include "transport/ustack/lane.h"
 
 #include <chrono>
 #include <utility>
@@ -17,9 +17,8 @@ EngineConfig with_events(EngineConfig config, msg::PathEvents& events) {
 
 }  // namespace
 
-Queue::Queue(TimePoint now, const std::string& name, std::string carrier_advice,
-             std::unique_ptr<link::Link> link, const EngineConfig& engine,
-             WorkerThreads::Options workers)
+Lane::Lane(TimePoint now, const std::string& name, std::unique_ptr<link::Link> link,
+           const EngineConfig& engine, std::string carrier_advice, WorkerThreads::Options workers)
     : link_(std::move(link)),
       link_description_(link_->describe()),
       carrier_advice_(std::move(carrier_advice)),
@@ -31,7 +30,7 @@ Queue::Queue(TimePoint now, const std::string& name, std::string carrier_advice,
       looked_for_losses_(now),
       turn_(now, *link_, engine_, clients_, *this) {}
 
-void Queue::start() {
+void Lane::start() {
   if (engine_.copies() == nullptr) return;
   const Status started = worker_threads_.start(
       workers_, worker_options_,
@@ -46,27 +45,27 @@ void Queue::start() {
     });
 }
 
-NicCounts Queue::counts() const {
+NicCounts Lane::counts() const {
   NicCounts counts = turn_.counts();
   counts.groups = groups_;
   return counts;
 }
 
-std::string Queue::summary() const {
+std::string Lane::summary() const {
   std::string text = ustack::summary(counts());
   if (const std::uint64_t count = path_log_.flows_redialled(); count != 0)
     text += fmt::format(", {} flows_redialled", count);
   return text;
 }
 
-std::string Queue::down_advice() const {
+std::string Lane::down_advice() const {
   // A link that ran into a limit of this process stays down without a word, too.
   const std::string limits = link::advice_on_files();
   return "no carrier on " + link_description_ + ": " + (limits.empty() ? carrier_advice_ : limits);
 }
 
 // Of the whole NIC; the peer that is named is the one to which most was repeated.
-void Queue::on_watch(TimePoint now) {
+void Lane::on_watch(TimePoint now) {
   constexpr Duration kInterval = std::chrono::minutes(1);
   // One byte of so many, of so many at least, is more than a network in order loses.
   constexpr std::uint64_t kOneOf = 200;
@@ -89,7 +88,7 @@ void Queue::on_watch(TimePoint now) {
   path_log_.loss(now, worst, repeated, sent, span);
 }
 
-void Queue::on_link_state(link::LinkState state) {
+void Lane::on_link_state(link::LinkState state) {
   const link::LinkState before = state_.exchange(state, std::memory_order_relaxed);
   if (link::is_lost(state) && !link::is_lost(before)) nic_log_.link_lost(state);
 }
