@@ -34,7 +34,7 @@ LAYERS = {
                           "transport/plan",
                           "transport/link/link.h", "transport/link/fd.h", *CONFIG],
     "transport/verbs/session": ["transport/transport.h", "transport/core"],
-    "transport/verbs": ["transport/transport.h", "transport/core", "transport/verbs/session", "transport/comms/end_log.h",
+    "transport/verbs": ["transport/transport.h", "transport/core", "transport/verbs/session", "transport/comms/end_log.h", "transport/comms/request_table.h",
                         "transport/comms/session_config.h", "transport/comms/stranger_log.h", "transport/msg", "transport/sockets/advice.h", "transport/sockets/socket.h",
                         "transport/sockets/device.h", "transport/sockets/device_list.h", "transport/link/fd.h", *CONFIG],
     "transport": ["transport/core"],

@@ -43,7 +43,7 @@ class PostedRange {
   std::atomic<std::size_t> size_bytes_;
 };
 
-// What a RequestTable needs of a request, and whose comm it is of.
+// A request of a RequestTable, and the comm that it belongs to.
 template <class Comm>
 class TableRequest : public Request {
  public:

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The requests of one comm, and the ring that hands them to the engine. NCCL's progress thread
-// takes the request that came back last, whose memory is the warmest, so no more are touched than
-// are ever outstanding at once; what it posts goes through a single-producer single-consumer ring
-// of their numbers, and the engine completes them in any order.
+// The requests of one comm, for every transport. NCCL's progress thread takes the request that came
+// back last, whose memory is the warmest, so no more are touched than are ever outstanding at once.
+//
+// A RequestPool is that alone, for a transport whose messages progress on NCCL's thread. A
+// RequestTable also hands what is posted to another thread, through a single-producer
+// single-consumer ring of the requests' numbers; they may be completed in any order.
 #pragma once
 
 #include <array>
@@ -16,14 +18,15 @@
 
 namespace ztcp::comms {
 
-// T is a TableRequest.
+// T has an Owner, is made by T(Owner&, std::uint8_t index), and keeps for the pool index(),
+// next_free() and set_free(next): the index of the next free one, its own for the last.
 template <class T, std::size_t N>
-class RequestTable {
+class RequestPool {
  public:
-  RequestTable() = default;
-  RequestTable(const RequestTable&) = delete;
-  RequestTable& operator=(const RequestTable&) = delete;
-  ~RequestTable() {
+  RequestPool() = default;
+  RequestPool(const RequestPool&) = delete;
+  RequestPool& operator=(const RequestPool&) = delete;
+  ~RequestPool() {
     for (std::size_t i = 0; i < made_.load(std::memory_order_relaxed); ++i) at(i).~T();
   }
 
@@ -38,26 +41,11 @@ class RequestTable {
     }
     return make(owner);
   }
-  // It is posted, and the engine's from here on.
-  void post(const T& request) {
-    const std::uint32_t head = head_.load(std::memory_order_relaxed);
-    ring_[head % N].store(request.index(), std::memory_order_relaxed);
-    head_.store(head + 1, std::memory_order_release);
-  }
   // NCCL has heard that it is done.
   void give_back(T& request) {
-    // The last of the list names itself.
     request.set_free(has_free_ ? first_free_ : request.index());
     first_free_ = request.index();
     has_free_ = true;
-  }
-
-  // --- The holder of the baton -------------------------------------------------------------------
-  // Calls body(request) for each newly posted one, in the order of posting.
-  template <class Body>
-  void drain(Body&& body) {
-    const std::uint32_t head = head_.load(std::memory_order_acquire);
-    for (; tail_ != head; ++tail_) body(at(ring_[tail_ % N].load(std::memory_order_relaxed)));
   }
 
   // --- Any thread --------------------------------------------------------------------------------
@@ -68,17 +56,18 @@ class RequestTable {
     return false;
   }
 
+ protected:
+  T& at(std::size_t i) const {
+    return reinterpret_cast<T*>(blocks_[i / kBlock]->memory.data())[i % kBlock];
+  }
+
  private:
   static constexpr std::size_t kBlock = 32;
-  static_assert(N % kBlock == 0 && (N & (N - 1)) == 0, "head_ and tail_ wrap");
-  static_assert(N <= 256, "a number is one byte");
+  static_assert(N % kBlock == 0 && N <= 256, "a number is one byte");
   struct Block {
     alignas(T) std::array<std::byte, kBlock * sizeof(T)> memory;
   };
 
-  T& at(std::size_t i) const {
-    return reinterpret_cast<T*>(blocks_[i / kBlock]->memory.data())[i % kBlock];
-  }
   T* make(typename T::Owner& owner) {
     const std::uint32_t made = made_.load(std::memory_order_relaxed);
     if (made == N) return nullptr;
@@ -93,6 +82,30 @@ class RequestTable {
   std::atomic<std::uint32_t> made_{0};
   bool has_free_ = false;
   std::uint8_t first_free_ = 0;
+};
+
+template <class T, std::size_t N>
+class RequestTable : public RequestPool<T, N> {
+ public:
+  // --- NCCL's progress thread --------------------------------------------------------------------
+  // It is posted, and the engine's from here on.
+  void post(const T& request) {
+    const std::uint32_t head = head_.load(std::memory_order_relaxed);
+    ring_[head % N].store(request.index(), std::memory_order_relaxed);
+    head_.store(head + 1, std::memory_order_release);
+  }
+
+  // --- The holder of the baton -------------------------------------------------------------------
+  // Calls body(request) for each newly posted one, in the order of posting.
+  template <class Body>
+  void drain(Body&& body) {
+    const std::uint32_t head = head_.load(std::memory_order_acquire);
+    for (; tail_ != head; ++tail_) body(this->at(ring_[tail_ % N].load(std::memory_order_relaxed)));
+  }
+
+ private:
+  static_assert((N & (N - 1)) == 0, "head_ and tail_ wrap");
+
   std::array<std::atomic<std::uint8_t>, N> ring_{};
   alignas(64) std::atomic<std::uint32_t> head_{0};
   alignas(64) std::uint32_t tail_ = 0;

@@ -135,6 +135,36 @@ TEST_F(Table, AnyVisitsWhatWasEverMade) {
   EXPECT_FALSE(table_.any(is_posted));
 }
 
+// For a transport without a thread of its own: no ring, no word of the request's state.
+struct PlainRequest {
+  using Owner = Nobody;
+  PlainRequest(Nobody&, std::uint8_t number) : number_(number) {}
+  std::uint8_t index() const { return number_; }
+  std::uint8_t next_free() const { return next_free_; }
+  void set_free(std::uint8_t next) { next_free_ = next; }
+
+ private:
+  const std::uint8_t number_;
+  std::uint8_t next_free_ = 0;
+};
+
+TEST(Pool, NumbersRequestsFromZeroAndTakesTheLastThatCameBackFirst) {
+  Nobody nobody;
+  RequestPool<PlainRequest, 256> pool;
+  std::vector<PlainRequest*> taken;
+  for (std::size_t i = 0; i < 256; ++i) {
+    taken.push_back(pool.take(nobody));
+    ASSERT_NE(taken.back(), nullptr);
+    EXPECT_EQ(taken.back()->index(), i);
+  }
+  EXPECT_EQ(pool.take(nobody), nullptr);
+  pool.give_back(*taken[7]);
+  pool.give_back(*taken[255]);
+  EXPECT_EQ(pool.take(nobody), taken[255]);
+  EXPECT_EQ(pool.take(nobody), taken[7]);
+  EXPECT_EQ(pool.take(nobody), nullptr);
+}
+
 // NCCL's thread posts and hears, the engine's takes and completes, a third looks.
 TEST_F(Table, ThreeThreadsAgree) {
   constexpr int kMessages = 20'000;
