@@ -15,8 +15,8 @@
 
 #include "tests/support/failing_allocation.h"
 #include "tests/support/transfers.h"
+#include "transport/comms/comm.h"
 #include "transport/comms/listener.h"
-#include "transport/comms/send_comm.h"
 #include "transport/core/listen_address.h"
 
 namespace ztcp::test {

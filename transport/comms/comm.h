@@ -6,8 +6,8 @@
 // words. The poller owns it from its first turn on; NCCL has the pointer until close(), and
 // it dies when its streams have ended, behind that.
 //
-// SendingComm and ReceivingComm add the session and its direction, and call it without a virtual
-// call in between. The poller knows the backend that carries the bytes (backend.h).
+// SendingComm and ReceivingComm add the session and its direction; their base calls them by name,
+// not by virtual functions. The poller knows the backend that carries the bytes (backend.h).
 #pragma once
 
 #include <atomic>
@@ -19,6 +19,7 @@
 #include <type_traits>
 
 #include "transport/comms/failure.h"
+#include "transport/comms/link_patience.h"
 #include "transport/comms/nic.h"
 #include "transport/comms/poller.h"
 #include "transport/comms/registrations.h"
@@ -26,6 +27,8 @@
 #include "transport/comms/request_table.h"
 #include "transport/core/address.h"
 #include "transport/core/result.h"
+#include "transport/msg/recv_session.h"
+#include "transport/msg/send_session.h"
 #include "transport/msg/session.h"
 #include "transport/transport.h"
 
@@ -162,5 +165,85 @@ using SendCommBase = CommOf<SendComm, SendRequest, kMaxRequests * kMaxReceives>;
 using RecvCommBase = CommOf<RecvComm, RecvRequest, kMaxRequests>;
 extern template class CommOf<SendComm, SendRequest, kMaxRequests * kMaxReceives>;
 extern template class CommOf<RecvComm, RecvRequest, kMaxRequests>;
+
+// What NCCL holds from connect to closeSend. Its session belongs to the backend.
+class SendingComm final : public SendCommBase, private msg::SendOwner {
+ public:
+  // NCCL's service thread: begins to connect.
+  static Result<SendCommPtr> connect(const std::shared_ptr<Nic>& nic, Endpoint remote,
+                                     const msg::Cookie& cookie);
+  ~SendingComm() override;
+
+  Result<bool> is_ready() override;
+  Result<Request*> post_send(std::span<const std::byte> bytes, int tag, MemoryKey* key) override;
+
+ private:
+  using SendCommBase::CommOf;
+  static Result<SendingComm*> begin(Poller& poller, Endpoint remote, const msg::Cookie& cookie);
+
+  // Called by SendCommBase.
+  friend SendCommBase;
+  msg::SendSession& session() const { return *session_; }
+  void post_to_session(TimePoint now, SendRequest& request) { session_->post(now, request); }
+  // True: the receiver is still to be told; note_session_closed() follows.
+  bool give_up_session(TimePoint now) { return session_->give_up(now); }
+  void cut_off_session() { session_->cut_off(); }
+
+  void on_ready(TimePoint) override { set_ready(); }
+  void on_done(msg::SendMessage& message) override {
+    note_done(message.size_bytes());
+    SendRequest::of(message).finish();
+  }
+  void on_session_failed(Error error) override { note_session_failed(error); }
+  void on_session_closed() override { note_session_closed(); }
+
+  LinkPatience link_patience_;           // NCCL's service thread's.
+  msg::SendSession* session_ = nullptr;  // Guarded by the baton.
+};
+
+// What NCCL holds from accept to closeRecv. Made when its peer has shaken hands, which may be
+// before anybody accepts it.
+class ReceivingComm final : public RecvCommBase, private msg::RecvOwner {
+ public:
+  // The holder of the baton. On failure the session is reset.
+  static Result<ReceivingComm*> adopt(Poller& poller, std::unique_ptr<msg::RecvSession> session);
+
+  // NCCL's service thread.
+  RecvCommPtr accepted(std::shared_ptr<Nic> nic) {
+    hand_to_nccl(std::move(nic));
+    return RecvCommPtr(this);
+  }
+
+  Result<Request*> post_recv(std::span<const RecvBuffer> buffers) override;
+  // Host memory: visible to the GPU when test() says done.
+  Result<Request*> post_flush(std::span<const RecvBuffer>) override { return nullptr; }
+
+ private:
+  ReceivingComm(Poller& poller, std::unique_ptr<msg::RecvSession> session)
+      : RecvCommBase(poller, session->remote()), session_(std::move(session)) {}
+
+  // Called by RecvCommBase.
+  friend RecvCommBase;
+  msg::RecvSession& session() const { return *session_; }
+  void post_to_session(TimePoint now, RecvRequest& request) {
+    if (request.buffers() > 1) poller_.backend().note_group(request.buffers());
+    for (RecvRequest::Part& part : request.parts()) session_->post(now, part);
+  }
+  // The sender need not be told later: its streams end here.
+  bool give_up_session(TimePoint) {
+    session_->give_up();
+    return false;
+  }
+  void cut_off_session() { session_->abort(); }
+
+  void on_done(msg::RecvMessage& message) override {
+    note_done(message.size_bytes());
+    RecvRequest::of(message).finish_part(message);
+  }
+  void on_session_failed(Error error) override { note_session_failed(error); }
+  void on_session_closed() override { note_session_closed(); }
+
+  const std::unique_ptr<msg::RecvSession> session_;  // Guarded by the baton.
+};
 
 }  // namespace ztcp::comms

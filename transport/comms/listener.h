@@ -10,8 +10,8 @@
 #include <memory>
 #include <vector>
 
+#include "transport/comms/comm.h"
 #include "transport/comms/nic.h"
-#include "transport/comms/recv_comm.h"
 #include "transport/core/result.h"
 #include "transport/msg/acceptor.h"
 #include "transport/transport.h"

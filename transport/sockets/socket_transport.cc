@@ -12,11 +12,11 @@
 #include <fmt/format.h>
 
 #include "config/machine/live_machine.h"
+#include "transport/comms/comm.h"
 #include "transport/comms/full.h"
 #include "transport/comms/listener.h"
 #include "transport/comms/nic.h"
 #include "transport/comms/process_end.h"
-#include "transport/comms/send_comm.h"
 #include "transport/comms/session_config.h"
 #include "transport/comms/shared_budget.h"
 #include "transport/comms/shared_places.h"

@@ -16,10 +16,10 @@
 
 #include "config/machine/live_machine.h"
 #include "config/mesh.h"
+#include "transport/comms/comm.h"
 #include "transport/comms/full.h"
 #include "transport/comms/listener.h"
 #include "transport/comms/process_end.h"
-#include "transport/comms/send_comm.h"
 #include "transport/comms/thread_name.h"
 #include "transport/core/listen_address.h"
 #include "transport/core/log.h"

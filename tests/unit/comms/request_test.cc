@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "transport/comms/recv_comm.h"
+#include "transport/comms/comm.h"
 
 namespace ztcp::comms {
 namespace {

@@ -15,9 +15,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/sockets/two_hosts.h"
+#include "transport/comms/comm.h"
 #include "transport/comms/listener.h"
 #include "transport/comms/nic.h"
-#include "transport/comms/send_comm.h"
 #include "transport/comms/shared_places.h"
 #include "transport/core/listen_address.h"
 #include "transport/sockets/engine.h"

@@ -12,8 +12,8 @@
 
 #include "tests/support/log_capture.h"
 #include "tests/unit/sockets/engine_host.h"
+#include "transport/comms/comm.h"
 #include "transport/comms/listener.h"
-#include "transport/comms/send_comm.h"
 #include "transport/core/descriptor.h"
 #include "transport/core/listen_address.h"
 #include "transport/core/socket_address.h"

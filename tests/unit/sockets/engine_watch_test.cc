@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/sockets/engine_host.h"
+#include "transport/comms/comm.h"
 #include "transport/comms/listener.h"
-#include "transport/comms/send_comm.h"
 
 namespace ztcp::sockets {
 namespace {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/comms/send_comm.h"
-
 #include <array>
 #include <vector>
 
@@ -9,6 +7,7 @@
 
 #include "tests/support/polling.h"
 #include "tests/unit/ustack/memory_nics.h"
+#include "transport/comms/comm.h"
 
 namespace ztcp::comms {
 namespace {

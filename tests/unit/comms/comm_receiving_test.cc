@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/comms/recv_comm.h"
-
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -17,6 +15,7 @@
 #include "tests/support/log_capture.h"
 #include "tests/support/polling.h"
 #include "tests/unit/ustack/memory_nics.h"
+#include "transport/comms/comm.h"
 
 namespace ztcp::comms {
 namespace {
