@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How the flows of a device are spread over the receive queues of its NIC, for the engines of all
+// How the flows of a device are spread over the receive queues of its NIC, for the lanes of all
 // its queues. A queue is a number that the kernel tells of a flow; which there are is known only by
 // the flows that they serve.
 #pragma once

@@ -28,7 +28,7 @@
 #include "transport/plan/nccl_devices.h"
 #include "transport/sockets/advice.h"
 #include "transport/sockets/device_list.h"
-#include "transport/sockets/engine.h"
+#include "transport/sockets/lane.h"
 
 namespace ztcp::sockets {
 namespace {
@@ -102,13 +102,13 @@ class SocketTransport final : public Transport {
   }
   Result<std::size_t> checked(int device) const;
   plan::DeviceFacts facts_of(std::size_t index) const;
-  Result<EngineConfig> engine_config(const Device& device, const plan::DevicePlan& plan) const;
-  Result<std::vector<std::unique_ptr<Engine>>> open_engines(
+  Result<LaneConfig> lane_config(const Device& device, const plan::DevicePlan& plan) const;
+  Result<std::vector<std::unique_ptr<Lane>>> open_lanes(
       const Device& device, const plan::DevicePlan& plan,
       const std::vector<std::uint32_t>& helper_cpus) const;
   Status start_lanes(Nic& nic, const std::string& name, const plan::DevicePlan& plan,
                      const plan::Placement& placement,
-                     std::vector<std::unique_ptr<Engine>> engines) const;
+                     std::vector<std::unique_ptr<Lane>> lanes) const;
   Result<std::shared_ptr<Nic>> up(std::size_t index);
   Result<std::shared_ptr<Nic>> bring_up(std::size_t index);
 
@@ -157,10 +157,10 @@ Result<std::size_t> SocketTransport::checked(int device) const {
   return index;
 }
 
-Result<EngineConfig> SocketTransport::engine_config(const Device& device,
-                                                    const plan::DevicePlan& plan) const {
+Result<LaneConfig> SocketTransport::lane_config(const Device& device,
+                                                const plan::DevicePlan& plan) const {
   const auto ms = [](std::uint32_t n) { return std::chrono::milliseconds(n); };
-  EngineConfig out;
+  LaneConfig out;
   out.device = device;
   out.times = {.user_timeout = ms(fabric_.tcp.user_timeout_ms),
                .keepalive_idle = ms(fabric_.tcp.keepalive_idle_ms),
@@ -192,11 +192,11 @@ Result<std::shared_ptr<Nic>> SocketTransport::up(std::size_t index) {
   return nics_[index];
 }
 
-// One for each lane; the first has the listener.
-Result<std::vector<std::unique_ptr<Engine>>> SocketTransport::open_engines(
+// Those of the plan; the first has the listener.
+Result<std::vector<std::unique_ptr<Lane>>> SocketTransport::open_lanes(
     const Device& device, const plan::DevicePlan& plan,
     const std::vector<std::uint32_t>& helper_cpus) const {
-  const std::size_t lanes = plan.lanes.size();
+  const std::size_t count = plan.lanes.size();
   auto listener = open_listener(device);
   if (!listener) {
     const Error& error = listener.error();
@@ -207,40 +207,39 @@ Result<std::vector<std::unique_ptr<Engine>>> SocketTransport::open_engines(
   }
   const Endpoint endpoint = listener->endpoint;
   std::shared_ptr<msg::SessionPlaces> places;
-  if (lanes > 1) places = std::make_shared<comms::SharedPlaces>(lanes);
+  if (count > 1) places = std::make_shared<comms::SharedPlaces>(count);
   const auto budget = std::make_shared<comms::SharedBudget>(connections());
   std::shared_ptr<RxPlacement> rx_placement;
   if (device.rx_queues > 1) rx_placement = std::make_shared<RxPlacement>(device.rx_queues);
-  std::vector<std::unique_ptr<Engine>> engines;
-  for (std::size_t i = 0; i < lanes; ++i) {
-    EngineConfig config = ZTCP_TRY(engine_config(device, plan));
+  std::vector<std::unique_ptr<Lane>> lanes;
+  for (std::size_t i = 0; i < count; ++i) {
+    LaneConfig config = ZTCP_TRY(lane_config(device, plan));
     config.places = places;
     config.budget = budget;
     config.place = static_cast<std::uint8_t>(i);
     config.rx_placement = rx_placement;
     config.workers = plan.lanes[i].helpers;
     config.worker_options = {
-        .name = comms::thread_name(device.name, lanes == 1 ? "-w" : fmt::format("-q{}w", i),
+        .name = comms::thread_name(device.name, count == 1 ? "-w" : fmt::format("-q{}w", i),
                                    WorkerThreads::kNumberBytes),
         .cpus = helper_cpus,
         .spin = std::min(plan.spin, kWorkerSpin)};
-    auto engine =
-        Engine::open(std::move(config),
-                     i == 0 ? std::move(*listener) : Listening{.fd = {}, .endpoint = endpoint});
-    if (!engine) {
-      log::warn("{}: no queue {} of {}: {}: {}{}", device.name, i, lanes, engine.error().where,
-                std::strerror(engine.error().sys_errno), resource_advice(engine.error().sys_errno));
-      return tl::unexpected<Error>(engine.error());
+    auto lane = Lane::open(std::move(config), i == 0 ? std::move(*listener)
+                                                     : Listening{.fd = {}, .endpoint = endpoint});
+    if (!lane) {
+      log::warn("{}: no queue {} of {}: {}: {}{}", device.name, i, count, lane.error().where,
+                std::strerror(lane.error().sys_errno), resource_advice(lane.error().sys_errno));
+      return tl::unexpected<Error>(lane.error());
     }
-    engines.push_back(std::move(*engine));
+    lanes.push_back(std::move(*lane));
   }
-  if (lanes == 1) return engines;
-  std::vector<Engine*> all;
-  all.reserve(engines.size());
-  for (const auto& engine : engines) all.push_back(engine.get());
+  if (count == 1) return lanes;
+  std::vector<Lane*> all;
+  all.reserve(count);
+  for (const auto& lane : lanes) all.push_back(lane.get());
   // What is dialled here begins with the first.
-  engines.front()->deal_to(std::move(all), lanes / 2);
-  return engines;
+  lanes.front()->deal_to(std::move(all), count / 2);
+  return lanes;
 }
 
 Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
@@ -250,18 +249,18 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
   config::LiveMachine machine;
   const plan::Placement placement = plan::place_threads(plan, machine.allowed_cpus());
   if (!placement.warning.empty()) log::warn("{}: {}", device.name, placement.warning);
-  auto engines = ZTCP_TRY(open_engines(device, plan, placement.helper_cpus));
+  auto lanes = ZTCP_TRY(open_lanes(device, plan, placement.helper_cpus));
   auto nic = std::make_shared<Nic>(device);
   nic->link_patience = std::chrono::milliseconds(fabric_.tcp.connect_timeout_ms);
   nic->memory_patience.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
-  nic->listen_endpoint = engines.front()->listening();
+  nic->listen_endpoint = lanes.front()->listening();
   // Those who drive a NIC themselves speak IPv4.
   if (device.address.is_v4())
     nic->death_watch = comms::DeathWatch::open(fabric_, {.nic = device.name,
                                                          .address = device.address,
                                                          .is_kernels = true,
                                                          .probe_interval = kProbeInterval});
-  ZTCP_CHECK(start_lanes(*nic, device.name, plan, placement, std::move(engines)));
+  ZTCP_CHECK(start_lanes(*nic, device.name, plan, placement, std::move(lanes)));
   log::info("{}: kernel sockets on {}, listening at {}, {}", device.name, device.interface,
             to_string(nic->listen_endpoint), plan::sockets_text(plan));
   return nic;
@@ -269,9 +268,9 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
 
 Status SocketTransport::start_lanes(Nic& nic, const std::string& name, const plan::DevicePlan& plan,
                                     const plan::Placement& placement,
-                                    std::vector<std::unique_ptr<Engine>> engines) const {
-  for (std::size_t i = 0; i < engines.size(); ++i) {
-    const bool is_alone = engines.size() == 1;
+                                    std::vector<std::unique_ptr<Lane>> lanes) const {
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    const bool is_alone = lanes.size() == 1;
     comms::PollerConfig poller;
     poller.name = is_alone ? name : fmt::format("{} queue {}", name, i);
     poller.thread = comms::thread_name(name, is_alone ? "" : fmt::format("-q{}", i));
@@ -279,13 +278,12 @@ Status SocketTransport::start_lanes(Nic& nic, const std::string& name, const pla
     poller.spin = plan.spin;
     poller.max_sleep = plan.max_sleep;
     poller.max_idle_sleep = kMaxIdleSleep;
-    poller.wake = engines[i]->wake();
+    poller.wake = lanes[i]->wake();
     poller.takes_over = plan.takes_over;
     poller.cpus = placement.lane_cpus[i];
     if (nic.death_watch != nullptr && i == 0)
       poller.on_look = [&watched = nic](TimePoint now) { watched.death_watch->look(watched, now); };
-    nic.pollers.push_back(
-        std::make_unique<comms::Poller>(std::move(poller), std::move(engines[i])));
+    nic.pollers.push_back(std::make_unique<comms::Poller>(std::move(poller), std::move(lanes[i])));
   }
   for (const auto& poller : nic.pollers) {
     if (const Status started = poller->start(); !started) {

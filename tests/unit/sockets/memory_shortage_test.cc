@@ -15,7 +15,7 @@
 
 #include "tests/support/failing_connect.h"
 #include "tests/support/log_capture.h"
-#include "tests/unit/sockets/engine_host.h"
+#include "tests/unit/sockets/lane_host.h"
 #include "transport/comms/stranger_log.h"
 
 namespace ztcp::sockets {
@@ -30,7 +30,7 @@ INSTANTIATE_TEST_SUITE_P(Queues, ConnectInShortage, testing::Values(1, 2),
 TEST_P(ConnectInShortage, EndsWhereItNeedsMemoryAndHarmsNothingElse) {
   const test::LogCapture log;
   const auto host = [](std::uint64_t secret) {
-    return std::make_shared<EngineHost>(secret, /*max_streams=*/64, GetParam());
+    return std::make_shared<LaneHost>(secret, /*max_streams=*/64, GetParam());
   };
   const FailingConnects counts =
       connect_while_memory_ends(std::array{host(1), host(2)}, Fails::kBothEnds);
@@ -44,7 +44,7 @@ TEST_P(ConnectInShortage, EndsWhereItNeedsMemoryAndHarmsNothingElse) {
 
 TEST(MemoryShortage, LeavesOutALineOfTheLogAndNothingElse) {
   const test::LogCapture log;
-  const auto host = std::make_shared<EngineHost>(/*secret=*/1);
+  const auto host = std::make_shared<LaneHost>(/*secret=*/1);
   const auto listener = comms::CommListener::open(host);
   ASSERT_TRUE(listener);
   for (std::size_t nth = 1;; ++nth) {

@@ -20,15 +20,15 @@
 #include "transport/comms/nic.h"
 #include "transport/comms/shared_places.h"
 #include "transport/core/listen_address.h"
-#include "transport/sockets/engine.h"
+#include "transport/sockets/lane.h"
 
 namespace ztcp::sockets {
 
-struct EngineHost final : comms::Nic {
-  explicit EngineHost(std::uint64_t secret, std::size_t max_streams = 64, std::size_t queues = 1,
-                      const std::function<void(EngineConfig&)>& change = {})
+struct LaneHost final : comms::Nic {
+  explicit LaneHost(std::uint64_t secret, std::size_t max_streams = 64, std::size_t queues = 1,
+                    const std::function<void(LaneConfig&)>& change = {})
       : comms::Nic("lo") {
-    EngineConfig config;
+    LaneConfig config;
     config.device = loopback_device();
     config.session.ack_is_delivery = false;
     config.session.flows = 1;
@@ -40,24 +40,24 @@ struct EngineHost final : comms::Nic {
     listen_endpoint = listening.endpoint;
     for (std::size_t i = 0; i < queues; ++i) {
       config.place = static_cast<std::uint8_t>(i);
-      auto engine = *Engine::open(config, std::exchange(listening, {{}, listen_endpoint}));
-      engines.push_back(engine.get());
+      auto lane = *Lane::open(config, std::exchange(listening, {{}, listen_endpoint}));
+      lanes.push_back(lane.get());
       comms::PollerConfig poller;
       poller.name = queues == 1 ? "lo" : "lo queue " + std::to_string(i);
-      pollers.push_back(std::make_unique<comms::Poller>(poller, std::move(engine)));
+      pollers.push_back(std::make_unique<comms::Poller>(poller, std::move(lane)));
     }
-    if (queues > 1) engines.front()->deal_to(engines, 0);
+    if (queues > 1) lanes.front()->deal_to(lanes, 0);
   }
   PeerHandle issue_handle(const msg::Cookie& cookie) override {
     return {TransportKind::kSockets, to_bytes({listen_endpoint, {}, cookie})};
   }
 
-  std::vector<Engine*> engines;  // By queue.
+  std::vector<Lane*> lanes;  // By queue.
 };
 
 // A connection of the host with itself.
 struct OwnConnection {
-  explicit OwnConnection(const std::shared_ptr<EngineHost>& host, comms::CommListener& listener) {
+  explicit OwnConnection(const std::shared_ptr<LaneHost>& host, comms::CommListener& listener) {
     const ListenAddress address = *parse_listen_address(listener.handle().bytes);
     sender = *comms::SendingComm::connect(host, address.endpoint, address.cookie);
     while (receiver == nullptr) {

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/sockets/engine_host.h"
+#include "tests/unit/sockets/lane_host.h"
 #include "transport/comms/comm.h"
 #include "transport/comms/listener.h"
 
@@ -20,13 +20,13 @@ using namespace std::chrono_literals;
 
 constexpr IpAddress kElsewhere{Ipv4Address{0x7f000002}};
 
-TimePoint heard(EngineHost& host, IpAddress remote) {
+TimePoint heard(LaneHost& host, IpAddress remote) {
   return host.pollers.front()->with_backend(
       [&](TimePoint now) { return host.pollers.front()->backend().heard_from(now, remote); });
 }
 
 TEST(EngineWatch, AnIdlePeerThatIsProbedIsHeardOfSoonerThanByItsKeepalives) {
-  const auto host = std::make_shared<EngineHost>(1);
+  const auto host = std::make_shared<LaneHost>(1);
   auto listener = comms::CommListener::open(host);
   ASSERT_TRUE(listener);
   const OwnConnection connection(host, **listener);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/sockets/engine.h"
+#include "transport/sockets/lane.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -43,22 +43,20 @@ void make_room_for_descriptors(int fd, std::size_t count) {
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> Engine::open(EngineConfig config, Listening listener) {
+Result<std::unique_ptr<Lane>> Lane::open(LaneConfig config, Listening listener) {
   if (config.descriptors == nullptr) config.descriptors = std::make_shared<DescriptorBudget>();
   link::Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return fail(to_errc(errno), "epoll_create1", errno);
   make_room_for_descriptors(epoll.get(), std::min(config.descriptors->left(), kDescriptorsAtOnce));
   auto wake = ZTCP_TRY(WakeEvent::make());
-  std::unique_ptr<Engine> engine(
-      new Engine(std::move(config), std::move(epoll), std::move(wake), std::move(listener)));
-  if (engine->listener_.fd &&
-      !engine->watch(engine->listener_.fd.get(), nullptr, EPOLLIN | EPOLLET))
+  std::unique_ptr<Lane> lane(
+      new Lane(std::move(config), std::move(epoll), std::move(wake), std::move(listener)));
+  if (lane->listener_.fd && !lane->watch(lane->listener_.fd.get(), nullptr, EPOLLIN | EPOLLET))
     return fail_errno("epoll_ctl");
-  return engine;
+  return lane;
 }
 
-Engine::Engine(EngineConfig config, link::Fd epoll, std::shared_ptr<WakeEvent> wake,
-               Listening listener)
+Lane::Lane(LaneConfig config, link::Fd epoll, std::shared_ptr<WakeEvent> wake, Listening listener)
     : config_(std::move(config)),
       epoll_(std::move(epoll)),
       wake_(std::move(wake)),
@@ -75,9 +73,9 @@ Engine::Engine(EngineConfig config, link::Fd epoll, std::shared_ptr<WakeEvent> w
 }
 
 // Who has a call out finishes it before its stream ends.
-Engine::~Engine() { worker_threads_.stop(); }
+Lane::~Lane() { worker_threads_.stop(); }
 
-void Engine::start() {
+void Lane::start() {
   if (config_.workers == 0) return;
   const Status started =
       worker_threads_.start(config_.workers, config_.worker_options,
@@ -92,17 +90,17 @@ void Engine::start() {
     });
 }
 
-bool Engine::watch(int fd, SocketStream* stream, std::uint32_t events) {
+bool Lane::watch(int fd, SocketStream* stream, std::uint32_t events) {
   epoll_event event{};
   event.events = events;
   event.data.ptr = stream;
   return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-bool Engine::watch(SocketStream& stream) { return watch(stream.fd(), &stream, kStreamEvents); }
+bool Lane::watch(SocketStream& stream) { return watch(stream.fd(), &stream, kStreamEvents); }
 
 // All the memory that it needs, also for its places in the lists.
-SocketStream& Engine::add(std::unique_ptr<SocketStream> stream) {
+SocketStream& Lane::add(std::unique_ptr<SocketStream> stream) {
   if (streams_.size() == streams_.capacity()) {
     constexpr std::size_t kLeast = 16;
     const std::size_t most = std::max(kLeast, 2 * streams_.size());
@@ -116,16 +114,16 @@ SocketStream& Engine::add(std::unique_ptr<SocketStream> stream) {
 
 // --- Streams -------------------------------------------------------------------------------------
 
-void Engine::on_sendable(SocketStream& stream) {
+void Lane::on_sendable(SocketStream& stream) {
   if (std::exchange(stream.in_send_list, true)) return;
   sendable_.push_back(&stream);
 }
 
-void Engine::on_delivery_asked(SocketStream& stream) { undelivered_.push_back(&stream); }
+void Lane::on_delivery_asked(SocketStream& stream) { undelivered_.push_back(&stream); }
 
 // With a limit that moves on, the kernel asks the peer again before it is reached, however long the
 // window stays closed. A peer that does not answer any more is given up at the last one.
-void Engine::on_shut_window(const link::Fd& fd, Duration lasted) {
+void Lane::on_shut_window(const link::Fd& fd, Duration lasted) {
   constexpr Duration kSlack = std::chrono::seconds(1);
   if (lasted == Duration::zero() || silence(fd) <= config_.times.user_timeout + kSlack)
     limit_silence(fd, config_.times, lasted);
@@ -133,7 +131,7 @@ void Engine::on_shut_window(const link::Fd& fd, Duration lasted) {
 
 // A child that is about to exec() has the descriptor, too, and as long as it does the kernel would
 // tell of the connection here: of an object that is there no more.
-void Engine::on_gone(SocketStream& stream) {
+void Lane::on_gone(SocketStream& stream) {
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stream.fd(), nullptr);
   likely_.forget(stream);
   if (direct_ == &stream) direct_ = nullptr;
@@ -144,7 +142,7 @@ void Engine::on_gone(SocketStream& stream) {
 
 // What is posted leaves, and finds its buffer, before anybody looks for what has come: that is the
 // next turn's, and no call is made in vain.
-comms::TurnOutcome Engine::turn(TimePoint now, comms::Doorbell& doorbell) {
+comms::TurnOutcome Lane::turn(TimePoint now, comms::Doorbell& doorbell) {
   const std::uint64_t bytes_before = counters_.sent_bytes + counters_.received_bytes;
   const std::uint64_t received_before = counters_.received_bytes;
   const bool collected = collect_calls(now);
@@ -168,7 +166,7 @@ comms::TurnOutcome Engine::turn(TimePoint now, comms::Doorbell& doorbell) {
           .moved_bytes = counters_.sent_bytes + counters_.received_bytes - bytes_before};
 }
 
-bool Engine::receive(TimePoint now, bool asks_all) {
+bool Lane::receive(TimePoint now, bool asks_all) {
   if (SocketStream* const likely = likely_.get(); likely != direct_) [[unlikely]]
     read_directly(likely);
   if (direct_ != nullptr) {
@@ -186,7 +184,7 @@ bool Engine::receive(TimePoint now, bool asks_all) {
 }
 
 // Each segment that arrives would cost its sender's kernel a word to epoll, and a turn to hear it.
-void Engine::read_directly(SocketStream* stream) {
+void Lane::read_directly(SocketStream* stream) {
   const auto set = [&](SocketStream& of, std::uint32_t events) {
     epoll_event event{};
     event.events = events;
@@ -204,13 +202,13 @@ void Engine::read_directly(SocketStream* stream) {
   direct_ = stream;
 }
 
-void Engine::note_readable(SocketStream& stream) {
+void Lane::note_readable(SocketStream& stream) {
   if (stream.is_readable() && !std::exchange(stream.in_ready_list, true))
     readable_.push_back(&stream);
 }
 
 // True: somebody came to the listener.
-bool Engine::poll(TimePoint now) {
+bool Lane::poll(TimePoint now) {
   std::array<epoll_event, kEventsPerTurn> events;
   const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
@@ -226,7 +224,7 @@ bool Engine::poll(TimePoint now) {
 }
 
 // What workers have done.
-bool Engine::collect_calls(TimePoint now) {
+bool Lane::collect_calls(TimePoint now) {
   return bulk_calls_.collect([&](BulkCall& call) {
     SocketStream& stream = *call.stream;
     stream.on_call_done(now);
@@ -235,7 +233,7 @@ bool Engine::collect_calls(TimePoint now) {
   });
 }
 
-bool Engine::receive_all(TimePoint now) {
+bool Lane::receive_all(TimePoint now) {
   bool moved = false;
   const std::span scratch(scratch_.get(), SocketStream::kScratchBytes);
   // The list is changed behind the calls, because any of these may throw (std::bad_alloc).
@@ -251,7 +249,7 @@ bool Engine::receive_all(TimePoint now) {
   return moved;
 }
 
-bool Engine::send_all(TimePoint now) {
+bool Lane::send_all(TimePoint now) {
   bool moved = false;
   for (int round = 0; round < kSendRounds && !sendable_.empty(); ++round) {
     sending_.swap(sendable_);
@@ -267,7 +265,7 @@ bool Engine::send_all(TimePoint now) {
 }
 
 // Round robin. A user that is told may write more: then its stream stays in the list.
-void Engine::tell_deliveries(TimePoint now, bool has_come) {
+void Lane::tell_deliveries(TimePoint now, bool has_come) {
   if (!has_come && now < next_delivery_) return;
   next_delivery_ = now + kDeliveryInterval;
   for (std::size_t n = std::min(undelivered_.size(), kDeliveriesPerTurn); n != 0; --n) {
@@ -283,7 +281,7 @@ void Engine::tell_deliveries(TimePoint now, bool has_come) {
   }
 }
 
-void Engine::bury(TimePoint now) {
+void Lane::bury(TimePoint now) {
   if (std::exchange(has_gone_, false)) {
     const auto is_gone = [](const SocketStream* stream) { return stream->is_gone(); };
     std::erase_if(readable_, is_gone);
@@ -304,12 +302,12 @@ void Engine::bury(TimePoint now) {
 }
 
 // Those of streams are of seconds: no sleep is so long that they would be missed by much.
-TimePoint Engine::next_deadline() const {
+TimePoint Lane::next_deadline() const {
   const TimePoint deadline = sessions_.next_deadline();
   return lobby_.empty() ? deadline : std::min(deadline, lobby_again_);
 }
 
-std::size_t Engine::unfinished() const {
+std::size_t Lane::unfinished() const {
   const auto open = std::count_if(streams_.begin(), streams_.end(), [](const auto& stream) {
     return !stream->is_gone() &&
            (stream->has_to_send() || stream->state() == SocketStream::State::kEnding);
@@ -319,14 +317,14 @@ std::size_t Engine::unfinished() const {
 
 // --- Words ---------------------------------------------------------------------------------------
 
-std::string Engine::losses() const {
+std::string Lane::losses() const {
   std::uint64_t segments = counters_.retransmissions;
   for (const auto& stream : streams_)
     if (!stream->is_gone()) segments += stream->retransmissions();
   return fmt::format("the kernel sent {} segments again", segments);
 }
 
-std::string Engine::summary() const {
+std::string Lane::summary() const {
   std::string text = fmt::format(
       "sent {} bytes in {} calls, received {} bytes in {} calls, of which {} were copied once "
       "more; "

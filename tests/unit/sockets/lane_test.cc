@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/sockets/engine.h"
+#include "transport/sockets/lane.h"
 
 #include <fstream>
 #include <string>
@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/log_capture.h"
-#include "tests/unit/sockets/engine_host.h"
+#include "tests/unit/sockets/lane_host.h"
 #include "transport/comms/comm.h"
 #include "transport/comms/listener.h"
 #include "transport/core/descriptor.h"
@@ -22,10 +22,10 @@ namespace ztcp::sockets {
 namespace {
 
 // The descriptors that are ours to have are taken: what is said helps.
-TEST(Engine, WithoutAPlaceForAStreamADialSaysWhatGivesItOne) {
-  const auto host = std::make_shared<EngineHost>(
+TEST(Lane, WithoutAPlaceForAStreamADialSaysWhatGivesItOne) {
+  const auto host = std::make_shared<LaneHost>(
       1, /*max_streams=*/0, /*queues=*/1,
-      [](EngineConfig& config) { config.session.redial_window = std::chrono::milliseconds(200); });
+      [](LaneConfig& config) { config.session.redial_window = std::chrono::milliseconds(200); });
   const test::LogCapture log;
   auto sender = comms::SendingComm::connect(host, {kLoopback4, 1}, {});
   ASSERT_TRUE(sender);
@@ -51,15 +51,15 @@ std::size_t size_of_descriptor_table() {
 }
 
 // The kernel makes the table larger behind a wait that a turn is not to have.
-TEST(Engine, TheTableOfDescriptorsIsLargeEnoughFromTheStart) {
+TEST(Lane, TheTableOfDescriptorsIsLargeEnoughFromTheStart) {
   ASSERT_LE(size_of_descriptor_table(), 256U);
-  const EngineHost host(1, /*max_streams=*/300);
+  const LaneHost host(1, /*max_streams=*/300);
   EXPECT_GE(size_of_descriptor_table(), 300U);
 }
 
 // A receiver that has lost its sender asks so (msg/sender_probe.h).
-TEST(Engine, WhoOnlyAsksWhetherSomebodyListensIsDealtToNobody) {
-  const auto host = std::make_shared<EngineHost>(1, /*max_streams=*/64, /*queues=*/2);
+TEST(Lane, WhoOnlyAsksWhetherSomebodyListensIsDealtToNobody) {
+  const auto host = std::make_shared<LaneHost>(1, /*max_streams=*/64, /*queues=*/2);
   auto listener = comms::CommListener::open(host);
   ASSERT_TRUE(listener);
   const SocketAddress to = to_socket_address(host->listen_endpoint);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Who comes to the listener, and which engine serves them.
+// Connections that come to the listener, and the lane that serves each.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -19,7 +19,7 @@
 #include <fmt/format.h>
 
 #include "transport/msg/record.h"
-#include "transport/sockets/engine.h"
+#include "transport/sockets/lane.h"
 
 namespace ztcp::sockets {
 namespace {
@@ -41,7 +41,7 @@ bool is_awaited(const link::Fd& listener) {
 }  // namespace
 
 // True: somebody came.
-bool Engine::accept_all(TimePoint now) {
+bool Lane::accept_all(TimePoint now) {
   if (!must_accept_ || now < accept_again_) return false;
   std::size_t count = 0;
   try {
@@ -53,7 +53,7 @@ bool Engine::accept_all(TimePoint now) {
 }
 
 // False: no more for now.
-bool Engine::accept_next(TimePoint now) {
+bool Lane::accept_next(TimePoint now) {
   // Where there is no room peers wait in the kernel's queue, not in vain, if some becomes free.
   const bool has_room = config_.descriptors->has_room();
   if (!has_room && !is_awaited(listener_.fd)) return must_accept_ = false;
@@ -79,7 +79,7 @@ bool Engine::accept_next(TimePoint now) {
 }
 
 // Where memory ends whoever it was is closed, and dials again. True: somebody was dealt to us.
-bool Engine::serve_newcomers(TimePoint now) {
+bool Lane::serve_newcomers(TimePoint now) {
   const bool has_dealt = has_dealt_.load(std::memory_order_acquire);
   try {
     take_dealt(now);
@@ -91,8 +91,8 @@ bool Engine::serve_newcomers(TimePoint now) {
 }
 
 // Hellos come right behind their connections. Whoever says nothing, or something else, is any
-// engine's to refuse; of who only asked whether somebody listens nobody need hear.
-void Engine::look_at_lobby(TimePoint now) {
+// lane's to refuse; of who only asked whether somebody listens nobody need hear.
+void Lane::look_at_lobby(TimePoint now) {
   lobby_again_ = now + kLobbyInterval;
   std::array<std::byte, msg::kSessionKnownBytes> first;
   for (auto next = lobby_.begin(); next != lobby_.end();) {
@@ -110,36 +110,36 @@ void Engine::look_at_lobby(TimePoint now) {
   }
 }
 
-// Whoever comes again, since it was refused by its receive queue, has had its turn.
-std::uint8_t Engine::turn_of(std::optional<std::uint64_t> session) {
+// A session that comes again, since its receive queue was refused, keeps the lane that it had.
+std::uint8_t Lane::assign(std::optional<std::uint64_t> session) {
   if (session)
-    for (const Turn& turn : turns_)
-      if (turn.session == *session) return turn.place;
+    for (const Assignment& earlier : assignments_)
+      if (earlier.session == *session) return earlier.place;
   const auto place = static_cast<std::uint8_t>(next_dealt_to_);
   next_dealt_to_ = (next_dealt_to_ + 1) % dealt_to_.size();
-  if (session) turns_[turn_count_++ % turns_.size()] = {*session, place};
+  if (session) assignments_[assignment_count_++ % assignments_.size()] = {*session, place};
   return place;
 }
 
-void Engine::deal(TimePoint now, Accepted accepted, std::optional<std::uint64_t> session) {
+void Lane::deal(TimePoint now, Accepted accepted, std::optional<std::uint64_t> session) {
   std::optional<std::uint8_t> place;
   if (session) place = config_.places->find(*session);
   if (!place) {
-    const std::uint8_t next = turn_of(session);
+    const std::uint8_t next = assign(session);
     place = config_.places->better_place(next, 1).value_or(next);
   }
-  Engine& engine = *dealt_to_[*place];
-  if (&engine == this) return take(now, std::move(accepted));
+  Lane& lane = *dealt_to_[*place];
+  if (&lane == this) return take(now, std::move(accepted));
   {
-    const std::lock_guard lock(engine.dealt_mutex_);
-    engine.dealt_.push_back(std::move(accepted));
-    engine.has_dealt_.store(true, std::memory_order_release);
+    const std::lock_guard lock(lane.dealt_mutex_);
+    lane.dealt_.push_back(std::move(accepted));
+    lane.has_dealt_.store(true, std::memory_order_release);
   }
-  engine.wake_->signal();
+  lane.wake_->signal();
 }
 
 // One by one: those behind stay where memory ends for one.
-void Engine::take_dealt(TimePoint now) {
+void Lane::take_dealt(TimePoint now) {
   while (has_dealt_.load(std::memory_order_acquire)) {
     std::unique_lock lock(dealt_mutex_);
     Accepted accepted = std::move(dealt_.back());
@@ -151,7 +151,7 @@ void Engine::take_dealt(TimePoint now) {
 }
 
 // What comes from this host's own address never saw the NIC.
-std::optional<std::uint32_t> Engine::rx_queue_of(const Accepted& accepted) {
+std::optional<std::uint32_t> Lane::rx_queue_of(const Accepted& accepted) {
   if (config_.rx_placement == nullptr || accepted.remote.address == config_.device.address)
     return std::nullopt;
   const auto queue = config_.read_rx_queue(accepted.fd);
@@ -166,7 +166,7 @@ std::optional<std::uint32_t> Engine::rx_queue_of(const Accepted& accepted) {
 }
 
 // A connection that finds no room is reset, and its peer dials again.
-void Engine::take(TimePoint now, Accepted accepted) {
+void Lane::take(TimePoint now, Accepted accepted) {
   if (!config_.descriptors->may_keep(accepted.fd.get())) {
     note_shortage(now, {Errc::kOutOfMemory, EMFILE, "accept: descriptors"});
     return reset(std::move(accepted.fd));

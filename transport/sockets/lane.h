@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A device's kernel sockets behind comms: its listener, its streams and the sessions on them, and
-// the turn that joins them. Nothing in it blocks.
+// A lane of a device behind comms: its kernel sockets, the sessions on them, and the turn that
+// joins them. Nothing in it blocks.
 //
-// A device may have several, each with a poller of its own, so that as many threads carry its
+// A device may have several lanes, each with a poller of its own, so that as many threads carry its
 // connections. They share nothing but the address and what is asked while a flow shakes hands; one
-// has the listener and deals to all.
+// has the listener and deals connections to all.
 #pragma once
 
 #include <array>
@@ -38,46 +38,46 @@
 
 namespace ztcp::sockets {
 
-struct EngineConfig {
+struct LaneConfig {
   Device device;
   SocketTimes times;
   Duration connect_timeout = std::chrono::seconds(20);
   msg::SessionSettings session;  // ack_is_delivery: false.
   msg::ClusterKey cluster_key{};
-  // Of all engines of the process. Null: one of its own.
+  // Of all lanes of the process. Null: one of its own.
   std::shared_ptr<DescriptorBudget> descriptors;
   std::size_t max_pending_streams = 256;
   std::array<std::uint64_t, 2> secret{};
   std::size_t workers = 0;  // Threads that do system calls for bulk.
   WorkerThreads::Options worker_options;
-  // Where there are several engines: which of them has which session. Null: it is alone.
+  // Where there are several lanes: which of them has which session. Null: it is alone.
   std::shared_ptr<msg::SessionPlaces> places;
   std::uint8_t place = 0;
-  // Of the sessions of all engines of the device. Null: session.max_sessions alone counts.
+  // Of the sessions of all lanes of the device. Null: session.max_sessions alone counts.
   std::shared_ptr<msg::SessionBudget> budget;
-  // Where the NIC has several receive queues, of all engines: what each of those serves.
+  // Where the NIC has several receive queues, of all lanes: what each of those serves.
   std::shared_ptr<RxPlacement> rx_placement;
   std::function<std::optional<std::uint32_t>(const link::Fd&)> read_rx_queue = rx_queue;
 };
 
-class Engine final : public comms::Backend, private msg::StreamSource, private StreamHost {
+class Lane final : public comms::Backend, private msg::StreamSource, private StreamHost {
  public:
   // One of several of a device may do without a listener (no descriptor); see deal_to().
-  static Result<std::unique_ptr<Engine>> open(EngineConfig config, Listening listener);
-  ~Engine() override;
+  static Result<std::unique_ptr<Lane>> open(LaneConfig config, Listening listener);
+  ~Lane() override;
 
   void start() override;
   void limit_waits(TimePoint end) override { worker_threads_.limit_patience(end); }
 
-  // Of the thread that stands in for absent callers: who deals to this one ends its sleep.
+  // Of the thread that stands in for absent callers: a lane that deals to this one ends its sleep.
   const std::shared_ptr<WakeEvent>& wake() const { return wake_; }
 
   Endpoint listening() const override { return listener_.endpoint; }
-  // Who comes to this one's listener goes to the engine that has its session; new ones are dealt to
-  // all in turns, from `first` on. By place, this one among them, which ends first. Before its
-  // first turn.
-  void deal_to(std::vector<Engine*> engines, std::size_t first) {
-    dealt_to_ = std::move(engines);
+  // Connections that this lane's listener accepts go to the lane that has their session; new
+  // sessions are assigned round-robin, beginning with `first`. `lanes` is indexed by place and has
+  // this lane, which ends first. Called before its first turn.
+  void deal_to(std::vector<Lane*> lanes, std::size_t first) {
+    dealt_to_ = std::move(lanes);
     next_dealt_to_ = first;
   }
 
@@ -107,7 +107,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   Error lost_error() const override { return {}; }
 
  private:
-  Engine(EngineConfig config, link::Fd epoll, std::shared_ptr<WakeEvent> wake, Listening listener);
+  Lane(LaneConfig config, link::Fd epoll, std::shared_ptr<WakeEvent> wake, Listening listener);
   std::string losses() const;
 
   Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events) override;
@@ -140,7 +140,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   bool serve_newcomers(TimePoint now);
   void look_at_lobby(TimePoint now);
   void deal(TimePoint now, Accepted accepted, std::optional<std::uint64_t> session);
-  std::uint8_t turn_of(std::optional<std::uint64_t> session);
+  std::uint8_t assign(std::optional<std::uint64_t> session);
   void take_dealt(TimePoint now);
   void take(TimePoint now, Accepted accepted);
   std::optional<std::uint32_t> rx_queue_of(const Accepted& accepted);
@@ -155,7 +155,7 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
   void look_for_losses(TimePoint now);
   void bury(TimePoint now);
 
-  const EngineConfig config_;
+  const LaneConfig config_;
   const link::Fd epoll_;
   const std::shared_ptr<WakeEvent> wake_;
   const Listening listener_;
@@ -194,16 +194,16 @@ class Engine final : public comms::Backend, private msg::StreamSource, private S
     TimePoint until;  // Nobody waits for it any longer.
   };
   std::vector<Newcomer> lobby_;
-  TimePoint lobby_again_{};        // Their hellos are waited for.
-  std::vector<Engine*> dealt_to_;  // Empty: there is no other.
+  TimePoint lobby_again_{};      // Their hellos are waited for.
+  std::vector<Lane*> dealt_to_;  // Empty: there is no other.
   std::size_t next_dealt_to_ = 0;
-  // Whose turn it was lately.
-  struct Turn {
+  // Of new sessions to lanes, lately.
+  struct Assignment {
     std::uint64_t session = 0;
     std::uint8_t place = 0;
   };
-  std::array<Turn, 64> turns_{};
-  std::size_t turn_count_ = 0;
+  std::array<Assignment, 64> assignments_{};
+  std::size_t assignment_count_ = 0;
   std::mutex dealt_mutex_;
   std::vector<Accepted> dealt_;  // To this one, by the one with the listener.
   std::atomic<bool> has_dealt_{false};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Flows that come to an engine, by whichever receive queue of the NIC.
+// Flows that come to a lane, by whichever receive queue of the NIC.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -20,7 +20,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/support/log_capture.h"
-#include "tests/unit/sockets/engine_host.h"
+#include "tests/unit/sockets/lane_host.h"
 #include "transport/comms/comm.h"
 #include "transport/comms/listener.h"
 #include "transport/core/descriptor.h"
@@ -38,16 +38,16 @@ class Newcomers : public testing::Test {
  protected:
   using Queue = std::optional<std::uint32_t>;
 
-  void make(std::vector<Queue> queues, std::size_t engines = 1, IpAddress from = kOther) {
+  void make(std::vector<Queue> queues, std::size_t lanes = 1, IpAddress from = kOther) {
     told = std::move(queues);
     const auto placement = std::make_shared<RxPlacement>(4);
-    receiver = std::make_shared<EngineHost>(1, 64, engines, [&](EngineConfig& config) {
+    receiver = std::make_shared<LaneHost>(1, 64, lanes, [&](LaneConfig& config) {
       config.rx_placement = placement;
       config.device.rx_queues = 4;
       config.read_rx_queue = [this](const link::Fd&) { return told.at(asked++); };
     });
-    sender = std::make_shared<EngineHost>(
-        2, 64, 1, [&](EngineConfig& config) { config.device.address = from; });
+    sender = std::make_shared<LaneHost>(2, 64, 1,
+                                        [&](LaneConfig& config) { config.device.address = from; });
     listener = *comms::CommListener::open(receiver);
   }
   // On which queue it is: what is said of its other end names it.
@@ -68,14 +68,14 @@ class Newcomers : public testing::Test {
     return receivers.back()->describe_peer();
   }
   bool has_refused(std::uint32_t flows) const {
-    return receiver->engines.front()->summary().ends_with(
+    return receiver->lanes.front()->summary().ends_with(
         fmt::format(", {} refused_rx_queue", flows));
   }
 
   std::vector<Queue> told;  // Of one flow after the other.
   std::size_t asked = 0;
-  std::shared_ptr<EngineHost> receiver;
-  std::shared_ptr<EngineHost> sender;
+  std::shared_ptr<LaneHost> receiver;
+  std::shared_ptr<LaneHost> sender;
   std::unique_ptr<comms::CommListener> listener;
   std::vector<SendCommPtr> senders;
   std::vector<RecvCommPtr> receivers;
@@ -85,8 +85,8 @@ TEST_F(Newcomers, AreSentToAReceiveQueueThatServesFewer) {
   make({7, 7, 7, 8, 9});
   for (int i = 0; i < 3; ++i) connect();
   EXPECT_EQ(asked, 5U);
-  EXPECT_TRUE(has_refused(2)) << receiver->engines.front()->summary();
-  EXPECT_EQ(receiver->engines.front()->summary().find("connections_failed"), std::string::npos);
+  EXPECT_TRUE(has_refused(2)) << receiver->lanes.front()->summary();
+  EXPECT_EQ(receiver->lanes.front()->summary().find("connections_failed"), std::string::npos);
 }
 
 TEST_F(Newcomers, AreTakenWhereNoPortLeadsElsewhere) {
@@ -94,12 +94,12 @@ TEST_F(Newcomers, AreTakenWhereNoPortLeadsElsewhere) {
   connect();
   connect();
   EXPECT_EQ(asked, 2 + RxPlacement::kMostRefusals);
-  EXPECT_TRUE(has_refused(RxPlacement::kMostRefusals)) << receiver->engines.front()->summary();
+  EXPECT_TRUE(has_refused(RxPlacement::kMostRefusals)) << receiver->lanes.front()->summary();
 }
 
-// Several queues, each with an engine: who comes again is no other.
+// Several queues, each with a lane: who comes again is no other.
 TEST_F(Newcomers, KeepTheirTurnWhereTheyComeAgain) {
-  make({7, 7, 7, 8, 9}, /*engines=*/2);
+  make({7, 7, 7, 8, 9}, /*lanes=*/2);
   EXPECT_NE(connect().find("queue 0"), std::string::npos);
   EXPECT_NE(connect().find("queue 1"), std::string::npos);
   EXPECT_NE(connect().find("queue 0"), std::string::npos);
@@ -108,7 +108,7 @@ TEST_F(Newcomers, KeepTheirTurnWhereTheyComeAgain) {
 
 TEST_F(Newcomers, OfNoKnownQueueAreTakenAndSaidOnce) {
   const test::LogCapture log;
-  make({std::nullopt, std::nullopt, std::nullopt}, /*engines=*/2);
+  make({std::nullopt, std::nullopt, std::nullopt}, /*lanes=*/2);
   for (int i = 0; i < 3; ++i) connect();
   EXPECT_EQ(asked, 3U);
   EXPECT_EQ(std::ranges::count(
@@ -120,7 +120,7 @@ TEST_F(Newcomers, OfNoKnownQueueAreTakenAndSaidOnce) {
 
 // 64 strangers who say nothing would cost as many system calls in each turn.
 TEST(Lobby, IsLookedAtWhenItIsDue) {
-  const auto host = std::make_shared<EngineHost>(1, 64, 2);
+  const auto host = std::make_shared<LaneHost>(1, 64, 2);
   comms::Doorbell doorbell;
   const TimePoint start = comms::Poller::read_clock();
   const Descriptor stranger(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -128,12 +128,12 @@ TEST(Lobby, IsLookedAtWhenItIsDue) {
   ASSERT_EQ(connect(stranger.get(), to.get(), to.size_bytes), 0);
   const auto strays = [&] {
     std::string all;
-    for (const Engine* one : host->engines) all += one->summary();
+    for (const Lane* one : host->lanes) all += one->summary();
     return all.find("1 strays_unknown_cookie") != std::string::npos;
   };
   const auto turns_at = [&](Duration later) {
     for (int i = 0; i < 10; ++i)
-      for (Engine* one : host->engines) one->turn(start + later, doorbell);
+      for (Lane* one : host->lanes) one->turn(start + later, doorbell);
   };
   turns_at(Duration::zero());
   turns_at(std::chrono::microseconds(100));

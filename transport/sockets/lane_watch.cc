@@ -11,7 +11,7 @@
 #include <new>
 #include <utility>
 
-#include "transport/sockets/engine.h"
+#include "transport/sockets/lane.h"
 
 namespace ztcp::sockets {
 namespace {
@@ -28,7 +28,7 @@ constexpr std::uint64_t kLeastSentBytes = 4U << 20;
 
 }  // namespace
 
-void Engine::look(TimePoint now) {
+void Lane::look(TimePoint now) {
   next_look_ = now + kLookInterval;
   // Giving up may dial again.
   for (std::size_t n = std::min(streams_.size(), kStreamsPerLook); n != 0; --n) {
@@ -40,7 +40,7 @@ void Engine::look(TimePoint now) {
 }
 
 // A line of the log is left out where memory ends: connections go on, and so does the turn.
-void Engine::look_for_log(TimePoint now) {
+void Lane::look_for_log(TimePoint now) {
   try {
     if (now >= next_interface_look_) look_at_interface(now);
     if (now >= next_loss_look_) look_for_losses(now);
@@ -50,12 +50,12 @@ void Engine::look_for_log(TimePoint now) {
   }
 }
 
-// The engine with the listener speaks for all of a device.
-void Engine::look_at_interface(TimePoint now) {
+// The lane with the listener speaks for all of a device.
+void Lane::look_at_interface(TimePoint now) {
   next_interface_look_ = now + kInterfaceInterval;
   const auto living = std::find_if(streams_.begin(), streams_.end(),
                                    [](const auto& stream) { return !stream->is_gone(); });
-  // The connections may all be other engines'.
+  // The connections may all be other lanes'.
   if (!listener_.fd && living == streams_.end()) return;
   const int socket = listener_.fd ? listener_.fd.get() : (*living)->fd();
   const InterfaceState state = interface_state(socket, config_.device.interface);
@@ -69,7 +69,7 @@ void Engine::look_at_interface(TimePoint now) {
     path_log_.link_down(now, interface_advice(state, config_.device.interface));
 }
 
-void Engine::look_for_losses(TimePoint now) {
+void Lane::look_for_losses(TimePoint now) {
   const std::size_t count = std::max<std::size_t>(streams_.size(), 1);
   next_loss_look_ = now + kLossInterval / static_cast<Duration::rep>(count);
   if (streams_.empty()) return;
@@ -85,7 +85,7 @@ void Engine::look_for_losses(TimePoint now) {
   path_log_.loss(now, peer_of(stream.fd()).address, repeated, all, now - since);
 }
 
-void Engine::look_for_strangers(TimePoint now) {
+void Lane::look_for_strangers(TimePoint now) {
   const msg::AcceptorCounters& counts = sessions_.acceptor().counters();
   const std::array<CountWatch::Part, 6> totals = {{
       {"strays_bad_magic", counts.strays_bad_magic},
@@ -100,12 +100,12 @@ void Engine::look_for_strangers(TimePoint now) {
   if (text) remarks_.add(log::Level::kWarn, [&] { return device.name + ": " + *text; });
 }
 
-void Engine::probe(IpAddress remote) {
+void Lane::probe(IpAddress remote) {
   for (const auto& stream : streams_)
     if (stream->leads_to(remote)) stream->ask_for_answer();
 }
 
-TimePoint Engine::heard_from(TimePoint now, IpAddress remote) const {
+TimePoint Lane::heard_from(TimePoint now, IpAddress remote) const {
   TimePoint heard = TimePoint::min();
   for (const auto& stream : streams_)
     if (stream->leads_to(remote)) heard = std::max(heard, now - stream->silence());

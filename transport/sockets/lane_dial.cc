@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How an engine opens connections, and what it says and spares when descriptors or memory run out.
+// How a lane opens connections, and what it says and spares when descriptors or memory run out.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "transport/sockets/advice.h"
-#include "transport/sockets/engine.h"
+#include "transport/sockets/lane.h"
 
 namespace ztcp::sockets {
 namespace {
@@ -19,12 +19,12 @@ constexpr Duration kDialComplaintInterval = std::chrono::minutes(1);
 
 }  // namespace
 
-Result<Stream*> Engine::dial(TimePoint now, Endpoint remote, StreamEvents& events) {
+Result<Stream*> Lane::dial(TimePoint now, Endpoint remote, StreamEvents& events) {
   return dial_small(now, remote, events, 0);
 }
 
-Result<Stream*> Engine::dial_small(TimePoint now, Endpoint remote, StreamEvents& events,
-                                   std::uint32_t segment_bytes) {
+Result<Stream*> Lane::dial_small(TimePoint now, Endpoint remote, StreamEvents& events,
+                                 std::uint32_t segment_bytes) {
   try {
     return dial_now(now, remote, events, segment_bytes);
   } catch (const std::bad_alloc&) {
@@ -32,8 +32,8 @@ Result<Stream*> Engine::dial_small(TimePoint now, Endpoint remote, StreamEvents&
   }
 }
 
-Result<Stream*> Engine::dial_now(TimePoint now, Endpoint remote, StreamEvents& events,
-                                 std::uint32_t segment_bytes) {
+Result<Stream*> Lane::dial_now(TimePoint now, Endpoint remote, StreamEvents& events,
+                               std::uint32_t segment_bytes) {
   auto fd = sockets::dial(config_.device, config_.times, remote, segment_bytes);
   if (fd && !config_.descriptors->may_keep(fd->get()))
     fd = fail(Errc::kOutOfMemory, "dial: descriptors", EMFILE);
@@ -48,11 +48,11 @@ Result<Stream*> Engine::dial_now(TimePoint now, Endpoint remote, StreamEvents& e
   return &add(std::move(stream));
 }
 
-std::string Engine::route_advice(IpAddress remote) const {
+std::string Lane::route_advice(IpAddress remote) const {
   return own_address_advice(remote, local_addresses());
 }
 
-void Engine::note_shortage(TimePoint now, const Error& error) {
+void Lane::note_shortage(TimePoint now, const Error& error) {
   std::string what;
   if (error.sys_errno == EMFILE || error.sys_errno == ENFILE) {
     what = config_.descriptors->shortage(now, error);
@@ -67,7 +67,7 @@ void Engine::note_shortage(TimePoint now, const Error& error) {
 // Whether so many further streams leave one to each session that may still come, and to those who
 // knock. For sessions never more than half is left: more may come than any limit of descriptors
 // allows, and 1024 are what a shell grants.
-bool Engine::has_spare_for(std::size_t further) const {
+bool Lane::has_spare_for(std::size_t further) const {
   const std::size_t free = config_.descriptors->left();
   const std::size_t all = config_.descriptors->connections() + free;
   const std::size_t left = std::min(sessions_.to_come(), all / 2);
