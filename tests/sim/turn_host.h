@@ -19,7 +19,7 @@
 #include "tests/sim/frames.h"
 #include "tests/sim/line_link.h"
 #include "transport/msg/recv_session.h"
-#include "transport/ustack/engine/turn.h"
+#include "transport/ustack/engine/engine.h"
 
 namespace ztcp::sim {
 
@@ -108,10 +108,7 @@ class TurnHost final : private ustack::TurnEvents, private msg::ListenerEvents {
   static constexpr TimePoint kBegin{std::chrono::seconds(1)};
 
   TurnHost(std::uint8_t number, const LineOptions& line)
-      : link(line),
-        engine(config(number, line)),
-        turn_(kBegin, link, engine, clients, *this),
-        number_(number) {
+      : link(line), engine(config(number, line)), number_(number) {
     static_cast<void>(engine.sessions().acceptor().add_listener(kTurnCookie, *this));
   }
 
@@ -128,7 +125,7 @@ class TurnHost final : private ustack::TurnEvents, private msg::ListenerEvents {
 
   void turn(TimePoint now) {
     link.advance(now);
-    moved = turn_.run(now, [this](auto&& visit) {
+    moved = engine.turn(now, context_, [this](auto&& visit) {
       for (const std::size_t index : std::exchange(rung_, {})) visit(index);
     });
   }
@@ -145,7 +142,7 @@ class TurnHost final : private ustack::TurnEvents, private msg::ListenerEvents {
     ring(attached.index);
     return attached;
   }
-  void abandon_payload() { turn_.abandon_payload(); }
+  void abandon_payload() { engine.abandon_payload(link); }
 
   LineLink link;
   ustack::Engine engine;
@@ -174,7 +171,7 @@ class TurnHost final : private ustack::TurnEvents, private msg::ListenerEvents {
     receivers.push_back(&attach(std::make_unique<TurnReceiver>(*this, inbox, std::move(session))));
   }
 
-  ustack::Turn turn_;
+  const ustack::TurnContext context_{link, clients, *this};
   const std::uint8_t number_;
   std::set<std::size_t> rung_;
 };

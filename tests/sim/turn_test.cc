@@ -3,8 +3,6 @@
 //
 // The product's turn in virtual time: connections, frames and memory when the link or a connection
 // ends in the middle of a turn.
-#include "transport/ustack/engine/turn.h"
-
 #include <array>
 #include <chrono>
 #include <memory>
@@ -15,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/sim/turn_host.h"
+#include "transport/ustack/engine/engine.h"
 
 namespace ztcp::sim {
 namespace {
@@ -155,7 +154,7 @@ TEST_P(LinkGone, LosingTheLinkDuringATurnEndsEveryConnectionOnce) {
   run_until([&] { return from.link.state_now == link::LinkState::kGone; });
   EXPECT_TRUE(from.told.empty()) << "the turn goes on to its end";
   const std::size_t all = saboteur != nullptr ? 3 : 2;
-  run_for(ustack::Turn::kLookInterval + 2 * kTurn);
+  run_for(ustack::Engine::kLookInterval + 2 * kTurn);
   ASSERT_EQ(from.told.size(), all + 2) << from.told.size();
   EXPECT_EQ(from.told.front(), "link 2");
   for (std::size_t i = 0; i < all; ++i) EXPECT_EQ(from.told[i + 1], "lost " + std::to_string(i));

@@ -27,8 +27,7 @@ Lane::Lane(TimePoint now, const std::string& name, std::unique_ptr<link::Link> l
       workers_(engine.copies.workers),
       worker_options_(std::move(workers)),
       engine_(with_events(engine, path_log_), &worker_threads_),
-      looked_for_losses_(now),
-      turn_(now, *link_, engine_, clients_, *this) {}
+      looked_for_losses_(now) {}
 
 void Lane::start() {
   if (engine_.copies() == nullptr) return;
@@ -46,7 +45,7 @@ void Lane::start() {
 }
 
 NicCounts Lane::counts() const {
-  NicCounts counts = turn_.counts();
+  NicCounts counts = engine_.counts(*link_);
   counts.groups = groups_;
   return counts;
 }

@@ -13,7 +13,6 @@
 #include "transport/core/worker_threads.h"
 #include "transport/link/link.h"
 #include "transport/ustack/engine/engine.h"
-#include "transport/ustack/engine/turn.h"
 #include "transport/ustack/nic_log.h"
 
 namespace ztcp::ustack {
@@ -31,7 +30,8 @@ class Lane final : public comms::Backend, private TurnEvents {
   void limit_waits(TimePoint end) override { worker_threads_.limit_patience(end); }
 
   comms::TurnOutcome turn(TimePoint now, comms::Doorbell& doorbell) override {
-    return {.moved = turn_.run(now, [&doorbell](auto&& visit) { doorbell.drain(visit); })};
+    return {.moved =
+                engine_.turn(now, context_, [&doorbell](auto&& visit) { doorbell.drain(visit); })};
   }
   TimePoint next_deadline() const override { return engine_.next_deadline(); }
 
@@ -41,7 +41,7 @@ class Lane final : public comms::Backend, private TurnEvents {
     return engine_.stack().heard_from(remote);
   }
   std::size_t unfinished() const override { return engine_.unfinished(); }
-  void abandon_payload() override { turn_.abandon_payload(); }
+  void abandon_payload() override { engine_.abandon_payload(*link_); }
 
   std::string summary() const override;
 
@@ -79,7 +79,7 @@ class Lane final : public comms::Backend, private TurnEvents {
   TimePoint looked_for_losses_;
   std::uint64_t sent_before_ = 0;
   std::uint64_t repeated_before_ = 0;
-  Turn turn_;
+  const TurnContext context_{*link_, clients_, *this};
 };
 
 }  // namespace ztcp::ustack

@@ -25,7 +25,9 @@ Engine::Engine(const EngineConfig& config, Workers* workers)
       stack_(config.stack, config.secret),
       copies_(make_copies(config, workers, stack_)),
       sessions_(config.session, config.cluster_key, pending_places(config), config.secret, *this,
-                copies()) {
+                copies()),
+      transmitter_(
+          std::max<std::uint32_t>(config.stack.mtu_bytes, config.stack.max_super_segment_bytes)) {
   if (config.places != nullptr)
     sessions_.acceptor().share(*config.places, config.stack.shard.index);
   // The stack is new, so its port is free.
@@ -34,6 +36,72 @@ Engine::Engine(const EngineConfig& config, Workers* workers)
 }
 
 Engine::~Engine() = default;
+
+// --- A turn --------------------------------------------------------------------------------------
+
+void Engine::look(TimePoint now, const TurnContext& context) {
+  next_look_ = now + kLookInterval;
+  if (now >= next_watch_) {
+    next_watch_ = now + kWatchInterval;
+    watch_.look(now, counts(context.link),
+                [&](const Finding& finding) { context.events.on_warning(finding); });
+    context.events.on_watch(now);
+  }
+  while (const auto change = stack_.take_path_change()) context.events.on_path_mtu(now, *change);
+  const link::LinkState state = context.link.state();
+  if (state != link_state_) {
+    link_state_ = state;
+    context.events.on_link_state(state);
+  }
+  if (link::is_lost(state))
+    context.clients.for_each([now](comms::Client& client) { client.on_link_lost(now); });
+}
+
+namespace {
+
+// The link has them back also where handling them throws.
+struct Lent {
+  link::Link& link;
+  std::span<RxFrame> frames;
+  ~Lent() { link.release(frames); }
+};
+
+}  // namespace
+
+bool Engine::receive(TimePoint now, link::Link& link) {
+  bool any = false;
+  for (std::size_t round = 0; round < kBurstsPerTurn; ++round) {
+    const std::size_t count = link.receive(rx_);
+    if (count == 0) break;
+    any = true;
+    const Lent lent{link, std::span(rx_).first(count)};
+    on_frames(now, lent.frames);
+    if (count < rx_.size()) break;
+  }
+  return any;
+}
+
+void Engine::release_held(link::Link& link) {
+  while (const std::size_t count = stack_.take_released(rx_)) {
+    // They were kept until now; release() passes over frames that still are.
+    for (RxFrame& frame : std::span(rx_).first(count)) frame.kept = false;
+    link.release(std::span(rx_).first(count));
+    if (count < rx_.size()) break;
+  }
+}
+
+void Engine::bury_retired(TimePoint now, const TurnContext& context) {
+  context.clients.bury_retired();
+  if (context.clients.is_empty()) context.events.on_nobody_left(now);
+}
+
+NicCounts Engine::counts(const link::Link& link) const {
+  return {.tcp = stack_.counters(),
+          .acceptor = sessions_.acceptor().counters(),
+          .link = link.counters(),
+          .ring_full = transmitter_.refusals(),
+          .groups = {}};
+}
 
 void Engine::on_timers(TimePoint now) {
   if (copies_) copies_->collect(now);
@@ -44,6 +112,8 @@ void Engine::on_timers(TimePoint now) {
 TimePoint Engine::next_deadline() const {
   return std::min(stack_.next_deadline(), sessions_.next_deadline());
 }
+
+// --- Connections ---------------------------------------------------------------------------------
 
 StreamEvents* Engine::on_accept(TimePoint now, Stream& stream, Endpoint remote) {
   // The new one is among the connections.

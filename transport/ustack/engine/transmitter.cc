@@ -6,17 +6,9 @@
 #include <cstring>
 
 namespace ztcp::ustack {
-namespace {
 
-std::uint32_t largest_frame(const link::LinkCapabilities& link) {
-  return TxFrame::kHeaderCapacity +
-         std::max<std::uint32_t>(link.mtu_bytes, link.max_super_segment_bytes);
-}
-
-}  // namespace
-
-Transmitter::Transmitter(const link::LinkCapabilities& link)
-    : largest_frame_bytes_(largest_frame(link)),
+Transmitter::Transmitter(std::uint32_t largest_payload_bytes)
+    : largest_frame_bytes_(TxFrame::kHeaderCapacity + largest_payload_bytes),
       limit_(largest_frame_bytes_),
       payload_(
           std::make_unique_for_overwrite<std::byte[]>(kBurst * std::size_t{largest_frame_bytes_})) {

@@ -29,10 +29,10 @@ class Transmitter {
   // In a turn: bounds the time until it receives again.
   static constexpr std::size_t kFramesPerTurn = 4 * kBurst;
 
-  explicit Transmitter(const link::LinkCapabilities& link);
+  // Frames carry so many bytes at most, behind their headers.
+  explicit Transmitter(std::uint32_t largest_payload_bytes);
 
-  // Sends what `source` has to say, an Engine or a Stack: anything with their collect(). True when
-  // something left.
+  // Sends the frames of `source`, a Stack or anything with its collect(). True when a frame left.
   template <class Source>
   bool run(Source& source, link::Link& link, TimePoint now) {
     link::TransmitRoom room = link.transmit_room(now);

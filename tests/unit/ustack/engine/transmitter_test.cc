@@ -82,7 +82,7 @@ struct Source {
 struct TransmitterTest : testing::Test {
   NarrowLink link;
   Source source;
-  Transmitter transmitter{link.caps};
+  Transmitter transmitter{link.caps.max_super_segment_bytes};
 };
 
 TEST_F(TransmitterTest, MakesNoMoreThanThereIsRoomFor) {
@@ -177,7 +177,7 @@ TEST(Transmitter, APeerOfAMeshThatIsNotRunningHoldsUpNobodyElse) {
   };
   address(0, kStopped);
   address(1, kRunning);
-  Transmitter transmitter(mesh->capabilities());
+  Transmitter transmitter(mesh->capabilities().mtu_bytes);
   transmitter.run(source, *mesh, kNow);
   transmitter.run(source, *mesh, kNow + link::kMeshPatience / 2);
   EXPECT_TRUE(arrived.empty()) << "it may be busy only";

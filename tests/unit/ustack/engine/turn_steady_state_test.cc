@@ -22,7 +22,7 @@
 #include "tests/support/allocation_guard.h"
 #include "transport/link/memory_link.h"
 #include "transport/msg/recv_session.h"
-#include "transport/ustack/engine/turn.h"
+#include "transport/ustack/engine/engine.h"
 
 namespace {
 
@@ -107,7 +107,6 @@ class Host final : private TurnEvents, public msg::ListenerEvents {
   Host(std::uint8_t host, std::unique_ptr<link::Link> wire)
       : link(std::move(wire)),
         engine(config(host)),
-        turn_(kBegin, link, engine, clients_, *this),
         user(new User),
         index_(clients_.attach(std::unique_ptr<User>(user)).value()) {}
 
@@ -125,12 +124,12 @@ class Host final : private TurnEvents, public msg::ListenerEvents {
 
   void ring() { rung_ = true; }
   void turn(TimePoint now) {
-    turn_.run(now, [this](auto&& visit) {
+    engine.turn(now, context_, [this](auto&& visit) {
       if (std::exchange(rung_, false)) visit(index_);
     });
     static_cast<void>(engine.next_deadline());
   }
-  std::uint64_t refusals() const { return turn_.counts().ring_full; }
+  std::uint64_t refusals() const { return engine.counts(link).ring_full; }
 
   static constexpr TimePoint kBegin{1s};
   ThinLink link;
@@ -148,7 +147,7 @@ class Host final : private TurnEvents, public msg::ListenerEvents {
   }
 
   comms::Clients clients_{1};
-  Turn turn_;
+  const TurnContext context_{link, clients_, *this};
 
  public:
   User* const user;  // The clients'.
