@@ -57,7 +57,8 @@ Result<std::unique_ptr<Lane>> Lane::open(LaneConfig config, Listening listener) 
 }
 
 Lane::Lane(LaneConfig config, link::Fd epoll, std::shared_ptr<WakeEvent> wake, Listening listener)
-    : config_(std::move(config)),
+    : StreamHost(bulk_calls_),
+      config_(std::move(config)),
       epoll_(std::move(epoll)),
       wake_(std::move(wake)),
       listener_(std::move(listener)),

@@ -123,7 +123,6 @@ class Lane final : public comms::Backend, private msg::StreamSource, private Str
   void on_readable(SocketStream& stream) override { note_readable(stream); }
   void on_delivery_asked(SocketStream& stream) override;
   void on_gone(SocketStream& stream) override;
-  BulkCalls& bulk_calls() override { return bulk_calls_; }
 
   StreamHost& host() { return *this; }
   bool has_spare_for(std::size_t further) const;

@@ -41,10 +41,14 @@ class StreamHost {
   // stack.
   virtual void on_gone(SocketStream& stream) = 0;
   // Workers, if there are any: see BulkCalls. A call comes back by on_call_done().
-  virtual BulkCalls& bulk_calls() = 0;
+  BulkCalls& bulk_calls() const { return bulk_calls_; }
 
  protected:
+  explicit StreamHost(BulkCalls& bulk_calls) : bulk_calls_(bulk_calls) {}
   ~StreamHost() = default;
+
+ private:
+  BulkCalls& bulk_calls_;
 };
 
 struct StreamCounters {

@@ -48,6 +48,7 @@ class BulkStream : public testing::Test, public StreamEvents, public StreamHost 
  protected:
   static constexpr std::size_t kLarge = 100'000;
 
+  BulkStream() : StreamHost(calls) {}
   void SetUp() override {
     worker.calls = &calls;
     std::array<int, 2> ends{};
@@ -88,7 +89,6 @@ class BulkStream : public testing::Test, public StreamEvents, public StreamHost 
   void on_readable(SocketStream&) override {}
   void on_delivery_asked(SocketStream&) override {}
   void on_gone(SocketStream&) override {}
-  BulkCalls& bulk_calls() override { return calls; }
 
   void on_open(TimePoint, Stream&) override {}
   void on_bytes(TimePoint, std::span<const std::byte> bytes) override { other += bytes.size(); }

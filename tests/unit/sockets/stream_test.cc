@@ -76,6 +76,8 @@ class Reader final : public StreamEvents {
 
 class StreamTest : public testing::Test, private StreamHost {
  protected:
+  StreamTest() : StreamHost(no_workers_) {}
+
   void make(bool is_polled) {
     std::array<int, 2> ends{};
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
@@ -125,7 +127,6 @@ class StreamTest : public testing::Test, private StreamHost {
   void on_readable(SocketStream&) override { ++readable; }
   void on_delivery_asked(SocketStream&) override { ++delivery_asks; }
   void on_gone(SocketStream&) override {}
-  BulkCalls& bulk_calls() override { return no_workers_; }
 
   WorkerThreads no_threads_;
   BulkCalls no_workers_{0, no_threads_};
