@@ -30,12 +30,10 @@ BEHIND = {
     "tests/unit/comms",
     "tests/unit/sockets",
     "tests/unit/ustack",
-    "tests/unit/verbs",
     "transport/comms",
     "transport/sockets",
     "transport/tcp/CONFORMANCE.md",
     "transport/ustack",
-    "transport/verbs",
 }
 
 RELATIVE = re.compile(r"\b(who|whoever|whom|whose|what|whatever)\b", re.IGNORECASE)
