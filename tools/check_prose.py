@@ -32,7 +32,6 @@ BEHIND = {
     "tests/unit/ustack",
     "transport/comms",
     "transport/sockets",
-    "transport/tcp/CONFORMANCE.md",
     "transport/ustack",
 }
 
