@@ -28,10 +28,8 @@ FEW_WORDS = 500  # A folder with fewer words may have one of either.
 # Folders and pages that are still to be rewritten.
 BEHIND = {
     "tests/unit/comms",
-    "tests/unit/sockets",
     "tests/unit/ustack",
     "transport/comms",
-    "transport/sockets",
     "transport/ustack",
 }
 

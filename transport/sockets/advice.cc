@@ -11,7 +11,8 @@
 namespace ztcp::sockets {
 namespace {
 
-// It was there when the device was found. A port is chosen later, by connect().
+// The device's address is gone from this host. bind() does not fail so for lack of a port, because
+// connect() chooses that.
 bool is_without_address(const Error& error) {
   return error.sys_errno == EADDRNOTAVAIL && std::string_view(error.where) == kBind;
 }
@@ -29,8 +30,8 @@ std::string listen_advice(const Error& error, const Device& device,
   if (std::string_view(error.where) == kBindToDevice && error.sys_errno == EPERM)
     return fmt::format(
         "; another interface is in the network of {}, and kernels before 5.7 let a process bind "
-        "sockets to one only with CAP_NET_RAW: give the job that (docker run --cap-add NET_RAW), "
-        "or take one of the interfaces out of that network",
+        "sockets to an interface only with CAP_NET_RAW: give the job that (docker run --cap-add "
+        "NET_RAW), or move one of the interfaces to another network",
         device.interface);
   if (is_without_address(error)) return address_advice(device.address, local_addresses());
   return error.code == Errc::kOutOfMemory ? resource_advice(error.sys_errno) : std::string();
@@ -42,12 +43,12 @@ std::string address_advice(IpAddress address, std::span<const LocalAddress> all)
   if (found != all.end() && found->state == AddressState::kDuplicate)
     return fmt::format(
         "; {} has that address, but another host of its link has it, too (duplicate address "
-        "detection failed): give one of the two hosts another",
+        "detection failed): give one of the two hosts another address",
         found->interface);
   if (found != all.end() && found->state == AddressState::kTentative)
     return fmt::format(
-        "; {} has that address only just: the kernel still looks whether another host has it; "
-        "start again in two seconds",
+        "; {} got that address just now, and the kernel is still checking that no other "
+        "host has it (duplicate address detection): start again in two seconds",
         found->interface);
   return "; no interface of this machine has that address now: ip -brief address shows them";
 }
@@ -71,8 +72,8 @@ std::string resource_advice(int sys_errno) {
       return "; this machine may open no more files: raise fs.file-max (sysctl)";
     case ENOMEM:
     case ENOBUFS:
-      return "; the kernel has no memory for it: look at the memory limit of the job's cgroup, and "
-             "at net.ipv4.tcp_mem";
+      return "; the kernel has no memory for it: check the memory limit of the job's cgroup, and "
+             "net.ipv4.tcp_mem";
     case ENOSPC:
       return "; this user may watch no more descriptors: raise fs.epoll.max_user_watches (sysctl)";
     case EAGAIN:
@@ -81,7 +82,8 @@ std::string resource_advice(int sys_errno) {
     case EPERM:
     case EACCES:
     case ENOSYS:
-      return "; that call is forbidden here: look at the seccomp profile of the job's container";
+      return "; that system call is forbidden here: check the seccomp profile of the job's "
+             "container";
     default:
       return {};
   }
@@ -90,13 +92,13 @@ std::string resource_advice(int sys_errno) {
 std::string shortage(const Error& error, const Device& device) {
   if (is_without_address(error))
     return fmt::format(
-        "{} is no address of this machine any more, so nothing connects from it: is {} still "
-        "there, and up? ip -brief address shows what is",
+        "{} is no address of this machine any more, so no connection can start from it: is {} "
+        "still there, and up? ip -brief address lists the interfaces",
         to_string(device.address), device.interface);
   switch (error.sys_errno) {
     case ENOBUFS:
     case ENOMEM:
-      return "the kernel has no memory for another connection: look at net.ipv4.tcp_mem";
+      return "the kernel has no memory for another connection: check net.ipv4.tcp_mem";
     case EADDRNOTAVAIL:
     case EADDRINUSE:
       return fmt::format(
@@ -105,7 +107,7 @@ std::string shortage(const Error& error, const Device& device) {
           to_string(device.address));
     case EPERM:
     case ENOSYS:
-      return "no further connection can be had" + resource_advice(error.sys_errno);
+      return "no further connection can be opened" + resource_advice(error.sys_errno);
     default:
       return {};
   }
@@ -125,10 +127,11 @@ std::string interface_advice(InterfaceState state, const std::string& interface)
       return fmt::format("{0} of this host is down: ip link set dev {0} up", interface);
     case InterfaceState::kNoCarrier:
       return fmt::format(
-          "{0} of this host has no carrier: see its cable and the switch's port (ip link show {0})",
+          "{0} of this host has no carrier: check its cable and the switch's port (ip link show "
+          "{0})",
           interface);
     case InterfaceState::kMissing:
-      return fmt::format("{} of this host is gone: ip -brief link shows what is there", interface);
+      return fmt::format("{} of this host is gone: ip -brief link lists its interfaces", interface);
   }
   return {};
 }
@@ -137,15 +140,15 @@ std::string failure_advice(Errc code, const Device& device) {
   switch (code) {
     case Errc::kNoRoute:
       return fmt::format(
-          "see on both hosts that the interface is up and which way leads to the other (ip -brief "
-          "address show {}; ip route get the peer's address), and that no firewall rejects TCP "
+          "check on both hosts that the interface is up (ip -brief address show {}), that a route "
+          "leads to the other (ip route get the peer's address), and that no firewall rejects TCP "
           "between the two",
           device.interface);
     case Errc::kPathMtu:
       return fmt::format(
-          "{0} has an MTU of {1} bytes, and something on the way takes less without a word: set "
-          "the path's MTU on both hosts (ip link set dev {0} mtu 1500), let ICMP \"fragmentation "
-          "needed\" through, or sysctl -w net.ipv4.tcp_mtu_probing=1",
+          "{0} has an MTU of {1} bytes, and a hop of the path drops packets of that size without "
+          "telling: set the path's MTU on both hosts (ip link set dev {0} mtu 1500), let ICMP "
+          "\"fragmentation needed\" through, or sysctl -w net.ipv4.tcp_mtu_probing=1",
           device.interface, device.mtu_bytes);
     default:
       return {};

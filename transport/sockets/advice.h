@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What an operator does about what kernel sockets lack.
+// Advice to the operator about errors of kernel sockets: the cause and the command that helps.
 #pragma once
 
 #include <cstddef>
@@ -14,28 +14,29 @@
 
 namespace ztcp::sockets {
 
-// Where an error came from, of those whose advice depends on it.
+// Values of Error::where on which the advice depends.
 inline constexpr char kBindToDevice[] = "SO_BINDTODEVICE";
 inline constexpr char kBind[] = "bind";
 
-// What mends that there is no listener, as the end of a sentence; empty: nothing known does.
+// How to fix a failed listen, as the end of a sentence ("; ..."); empty: no fix is known.
 std::string listen_advice(const Error& error, const Device& device, const std::string& config_path);
-// What to do about an address that nothing can be bound to, by what this host has, likewise.
+// The same for an address that bind() refuses, by `all` addresses of this host.
 std::string address_advice(IpAddress address, std::span<const LocalAddress> all);
-// Of a peer that is not reached at an address that this host has, too; empty: it has it not.
+// The same for an unreachable peer whose address this host has, too; empty: it does not have it.
 std::string own_address_advice(IpAddress peer, std::span<const LocalAddress> all);
-// The same of whatever else a device needs: descriptors, memory, threads.
+// The same for a lack of descriptors, memory or threads.
 std::string resource_advice(int sys_errno);
-// What there is none of for one more connection beside so many, and what mends it. Empty: it is
-// nothing of this machine's.
+// Which resource of this host one more connection lacks, and the command that helps. Empty: the
+// error is no shortage.
 std::string shortage(const Error& error, const Device& device);
 
-// Where its listener is reached, for firewalls: "ports 7001-7008 of 10.0.0.1".
+// The listener's ports and address, for firewall rules: "ports 7001-7008 of 10.0.0.1".
 std::string ports_text(const Device& device, const Endpoint& listening);
-// What is to be done about an interface of this host in this state: "eth0 of this host is down:
-// ..."
+// The state of an interface of this host and the command that helps: "eth0 of this host is down:
+// ...". Empty: it is up.
 std::string interface_advice(InterfaceState state, const std::string& interface);
-// About a failed connection, where kernel sockets call for other than the usual: "see ...".
+// Advice about a failed connection where the transports' common advice does not fit kernel sockets;
+// empty: it does.
 std::string failure_advice(Errc code, const Device& device);
 
 }  // namespace ztcp::sockets

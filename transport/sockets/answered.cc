@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// By the kernel's header: the C library's tcp_info ends before that count.
+// Uses the kernel's header, because the C library's tcp_info lacks the count of segments.
 #include "transport/sockets/answered.h"
 
 #include <cstddef>

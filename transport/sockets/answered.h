@@ -6,8 +6,8 @@
 
 namespace ztcp::sockets {
 
-// Whether a segment has ever come on this connection: the peer's TCP has said something, and be it
-// RST. True where the kernel does not count them (before 4.2).
+// Whether the peer's TCP has ever sent a segment on this connection, even a RST. True where the
+// kernel does not count segments (before 4.2).
 bool was_answered(const link::Fd& fd);
 
 }  // namespace ztcp::sockets

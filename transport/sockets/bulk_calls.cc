@@ -11,8 +11,8 @@
 namespace ztcp::sockets {
 namespace {
 
-// The sender is at the rest of the piece: its next 64 KiB take it some 20 us, and to give the rest
-// of the piece away once more takes longer than to look again.
+// An empty socket in the middle of a piece fills again soon, because the peer is sending the rest
+// (about 20 us for 64 KiB). To retry costs less than to hand the rest to a worker again.
 constexpr int kMostLooks = 16;
 constexpr int kPausesBetweenLooks = 32;
 
@@ -30,12 +30,13 @@ void BulkCall::skip(std::size_t bytes) {
 
 ssize_t BulkCall::send() const {
   msghdr message{};
-  message.msg_iov = const_cast<iovec*>(vector.data());  // It does not write there.
+  message.msg_iov = const_cast<iovec*>(vector.data());  // sendmsg() does not write there.
   message.msg_iovlen = vectors;
   return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-// Like recvmsg(). What somebody polls is received beside and copied in order.
+// Like recvmsg(). Bytes for memory that its owner polls are received into `scratch` and copied in
+// order.
 ssize_t BulkCall::receive(std::span<std::byte> scratch) {
   std::array<iovec, 2> to{{vector[0], vector[1]}};
   if (is_polled && scratch.size() < vector[0].iov_len)
@@ -81,8 +82,8 @@ BulkCalls::BulkCalls(std::size_t most, Workers& workers) : workers_(workers) {
   }
 }
 
-// The first that has nothing to do: so a few that are awake do all there is, if they can. count():
-// all have enough.
+// Prefers the first idle worker, so that a few workers that are awake do all calls if they can.
+// count(): no worker has room.
 std::size_t BulkCalls::least_busy() const {
   std::size_t chosen = count();
   std::uint32_t most_room = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// System calls that move many bytes, done by workers: the kernel copies at what one core copies, so
-// what counts in bulk is how many threads are in sendmsg() and recvmsg() at the same time. All else
-// of a stream stays with whoever runs its turns. None of these calls blocks.
+// System calls for bulk data, done by worker threads. The kernel copies as fast as one core does,
+// so throughput grows with the number of threads that are in sendmsg() and recvmsg() at once. The
+// lane's thread does everything else for a stream. None of these calls blocks.
 //
-// Belongs to the thread that has the turn, but for work(), which is a worker's.
+// Used by the lane's thread, except work(), which runs in a worker.
 #pragma once
 
 #include <algorithm>
@@ -24,34 +24,34 @@ namespace ztcp::sockets {
 
 class SocketStream;
 
-// One of a stream's, in its place in there: what is to be done, and how it went.
+// A stream's call: the request, then its result. Kept inside the stream, which has at most one.
 struct BulkCall {
-  // Of fewer bytes a turn takes care itself: to wake somebody and to hear of him takes as long.
+  // The lane itself moves fewer bytes than this: the handover to a worker would take as long.
   static constexpr std::size_t kLeastBytes = 64U << 10;
   static constexpr std::size_t kMostBytes = 512U << 10;
 
   enum class Kind : std::uint8_t { kSend, kReceive };
 
-  // Set by the giver.
+  // The request.
   SocketStream* stream = nullptr;
   Kind kind{};
   int fd = -1;
   std::uint32_t vectors = 0;
-  std::size_t enough_bytes = 0;  // A receive waits a little for so many.
-  bool is_polled = false;        // What it receives goes by ordered_copy() to the first vector.
+  std::size_t enough_bytes = 0;  // A receive retries briefly until it has this many.
+  bool is_polled = false;        // Fill the first vector by ordered_copy(): its owner polls it.
   std::array<iovec, 32> vector;
-  // The answer.
+  // The result.
   std::size_t moved_bytes = 0;
   std::uint32_t calls = 0;
-  int sys_errno = 0;       // Of the last call, which moved nothing.
+  int sys_errno = 0;       // The last system call's, if it failed.
   bool has_ended = false;  // A receive met the end of the stream.
 
-  // BulkCalls'.
+  // For BulkCalls alone.
   bool is_out = false;
   std::uint8_t worker = 0;
   std::uint32_t position = 0;
 
-  // The worker's, who has memory to receive to.
+  // In the worker's thread. `scratch`: a buffer of the worker, for data that is polled.
   static constexpr std::size_t kScratchBytes = 64U << 10;
   void run(std::span<std::byte> scratch);
 
@@ -65,15 +65,15 @@ class BulkCalls {
  public:
   static constexpr std::size_t kMaxWorkers = 16;
 
-  // `workers` outlives it; of them at most `most` get anything.
+  // `workers` outlives this; at most `most` of them are used.
   BulkCalls(std::size_t most, Workers& workers);
 
   bool has_workers() const { return count() != 0; }
-  // Somebody has not enough to do.
+  // A worker can take another call.
   bool has_room() const { return least_busy() < count(); }
-  // Only with room.
+  // Hands `call` to a worker until collect() returns it. Requires has_room().
   void give(BulkCall& call);
-  // Calls visit(call) for each that has been done, which is the giver's again.
+  // Calls visit(call) for each finished call, which its stream may reuse from then on.
   template <class Visit>
   bool collect(Visit&& visit) {
     if (out_ == 0) return false;
@@ -92,16 +92,16 @@ class BulkCalls {
     }
     return any;
   }
-  // Returns when it has been done (which is not collected yet), or nobody is waited for any longer:
-  // false.
+  // Blocks until the call has finished; collect() still returns it. False: gave up, because the
+  // process is ending.
   bool wait_for(const BulkCall& call);
 
   // --- The worker's thread -----------------------------------------------------------------------
-  // Does its next call; false: there is none.
+  // Does this worker's next call; false: there is none.
   bool work(std::size_t worker);
 
  private:
-  // One that it is at, and the next, so that it goes on while a turn is busy.
+  // One in progress and the next, so that the worker does not wait for a busy lane.
   static constexpr std::uint32_t kMostEach = 2;
   using Ring = JobRing<BulkCall*, kMostEach>;
 
@@ -109,9 +109,9 @@ class BulkCalls {
   std::size_t least_busy() const;
 
   Workers& workers_;
-  std::vector<std::unique_ptr<Ring>> rings_;           // Of each worker;
-  std::vector<std::unique_ptr<std::byte[]>> scratch_;  // not touched before it is used.
-  std::size_t out_ = 0;
+  std::vector<std::unique_ptr<Ring>> rings_;           // By worker.
+  std::vector<std::unique_ptr<std::byte[]>> scratch_;  // By worker.
+  std::size_t out_ = 0;                                // Given and not collected.
 };
 
 }  // namespace ztcp::sockets

@@ -15,11 +15,11 @@
 namespace ztcp::sockets {
 namespace {
 
-// For files and data loaders of the application: this part of the limit, and no more than that.
+// The reserve for the application's files and data loaders: 1/16 of the limit, at most 256.
 constexpr std::size_t kReservePart = 16;
 constexpr std::size_t kMostReserved = 256;
 constexpr Duration kComplaintInterval = std::chrono::minutes(1);
-// Enough for an all-to-all of 1024 ranks where NCCL is shown eight devices.
+// Enough for an all-to-all of 1024 ranks with eight NCCL devices.
 constexpr std::size_t kEnoughDescriptors = 65536;
 
 struct DescriptorLimits {
@@ -34,7 +34,7 @@ DescriptorLimits descriptor_limits() {
 
 std::size_t reserve_of(std::size_t soft) { return std::min(soft / kReservePart, kMostReserved); }
 
-// How the limit is raised before the job starts.
+// How to raise the limit before the job starts.
 std::string descriptor_mend(const DescriptorLimits& limit) {
   const std::size_t wanted = std::min(limit.hard, std::max(kEnoughDescriptors, 2 * limit.soft));
   if (wanted > limit.soft) return fmt::format("ulimit -n {}", wanted);
@@ -77,13 +77,13 @@ std::string DescriptorBudget::shortage(TimePoint now, const Error& error) {
   if (at < next || !next_complaint_.compare_exchange_strong(next, at + kComplaintInterval.count()))
     return {};
   if (error.sys_errno == ENFILE)
-    return "no descriptor for another connection: this machine may open no more files; it is tried "
-           "again; sudo sysctl -w fs.file-max=1000000";
+    return "no descriptor for another connection: this machine may open no more files; retrying; "
+           "sudo sysctl -w fs.file-max=1000000";
   const DescriptorLimits limit = descriptor_limits();
   return fmt::format(
       "no descriptor for another connection: {} of {} (ulimit -n) are in use, {} of them by "
-      "connections, and {} are left to the application; it is tried again; before the job starts "
-      "raise the limit ({}), or let NCCL open fewer connections (NCCL_NCHANNELS_PER_NET_PEER=1)",
+      "connections, and {} are left to the application; retrying; raise the limit before the job "
+      "starts ({}), or let NCCL open fewer connections (NCCL_NCHANNELS_PER_NET_PEER=1)",
       in_use(), limit.soft, connections(), reserve_of(limit.soft), descriptor_mend(limit));
 }
 

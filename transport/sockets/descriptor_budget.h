@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The file descriptors that connections of this process may have: all that the soft limit
-// (ulimit -n) leaves beside those that the application has open, less a reserve for it. One budget
-// for all devices and lanes of a transport; nothing is divided between them beforehand.
+// The number of file descriptors that connections of this process may have: the soft limit
+// (ulimit -n) less those that the application has open and a reserve for it. All devices and lanes
+// of a transport share one budget; none has a fixed part.
 //
-// The limit is the application's and is never raised here: a program that calls select() must not
-// be given descriptors above 1023 behind its back.
+// The limit belongs to the application and is never raised here: a program that calls select() must
+// not get descriptors above 1023.
 //
-// Nobody counts the application's descriptors. POSIX gives each new one the lowest free number, so
-// a descriptor numbered n proves that n others are open.
+// The application's descriptors can't be counted directly. POSIX gives each new descriptor the
+// lowest free number, so a descriptor numbered n proves that n others are open.
 //
-// Any thread.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -28,25 +28,26 @@ class DescriptorBudget {
  public:
   static constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 
-  // At most `most` for connections, whatever the process's limit allows.
+  // At most `most` for connections, even if the process's limit allows more.
   explicit DescriptorBudget(std::size_t most = kUnlimited) : most_(most) {}
 
-  // That the process may have open, connections' included: the soft limit less the reserve.
+  // Descriptors that the process may have open, connections included: the soft limit less the
+  // reserve.
   static std::size_t usable();
-  // That are open in the process, as far as known: never more than really are at that time.
+  // Descriptors known to be open in the process; at the time of the estimate a lower bound.
   std::size_t in_use() const { return others_.load(kRelaxed) + connections(); }
   std::size_t connections() const { return connections_.load(kRelaxed); }
-  // That connections may still have.
+  // Descriptors that connections may still get.
   std::size_t left() const;
-  // Where none is left as far as known, the number of a new descriptor tells whether the
+  // Whether any is left. If none seems to be, the number of a new descriptor tells whether the
   // application has closed some since.
   bool has_room();
 
-  // A descriptor for a connection was made. False: it is one of the reserve, or beyond `most`; the
-  // caller closes it.
+  // Whether a connection may keep its new descriptor. False: it belongs to the reserve, or is
+  // beyond `most`; the caller closes it.
   bool may_keep(int descriptor);
 
-  // The descriptors that one lane's connections have; all that it was last told.
+  // The number of descriptors that one lane's connections have, as last set().
   class Part {
    public:
     explicit Part(DescriptorBudget& budget) : budget_(budget) {}
@@ -54,7 +55,7 @@ class DescriptorBudget {
     Part(const Part&) = delete;
     Part& operator=(const Part&) = delete;
     void set(std::size_t count) {
-      budget_.connections_.fetch_add(count - count_, kRelaxed);  // Unsigned: may wrap to less.
+      budget_.connections_.fetch_add(count - count_, kRelaxed);  // A decrease wraps around.
       count_ = count;
     }
 
@@ -63,8 +64,8 @@ class DescriptorBudget {
     std::size_t count_ = 0;
   };
 
-  // What an operator reads when there was none for a connection: how many there may be, how many
-  // are open, and the command that gives more. Empty: it was said less than a minute ago.
+  // The log line when a connection got no descriptor: the limit, the number in use, and the command
+  // that raises it. Empty: there was one within the last minute.
   std::string shortage(TimePoint now, const Error& error);
 
  private:
@@ -76,8 +77,8 @@ class DescriptorBudget {
   std::atomic<Duration::rep> next_complaint_{0};
 };
 
-// "; ulimit -n is 1024 and leaves 960 descriptors for its connections ..." for a device's init
-// line; empty where `connections`, which the device takes, all find one.
+// "; at most 960 connections in this process (ulimit -n is 1024, ...)" for a device's init line;
+// empty if there are descriptors for all `connections` that the device allows.
 std::string descriptors_text(std::size_t connections);
 
 }  // namespace ztcp::sockets

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A network interface of this host that sockets may use, as NCCL is shown it.
+// A network interface of this host that the sockets transport uses, and its properties.
 #pragma once
 
 #include <cstdint>
@@ -12,35 +12,34 @@
 namespace ztcp::sockets {
 
 enum class SpeedSource : std::uint8_t {
-  kGuess,    // Nobody tells.
-  kNominal,  // The driver of a virtual interface does, whatever carries its bytes: a pod's veth.
-  kTold,
+  kGuess,    // Neither the config nor the driver gives one.
+  kNominal,  // The constant of a virtual interface's driver, such as veth's; no real speed.
+  kTold,     // By the config, or by the driver of a card.
 };
 
-// Of an interface of this host.
 enum class InterfaceState : std::uint8_t {
   kUp,
   kSetDown,    // By ip link set down.
-  kNoCarrier,  // Its cable, its switch port.
-  kMissing,
+  kNoCarrier,  // The cable or the switch port.
+  kMissing,    // The interface no longer exists.
 };
 
 struct Device {
-  std::string name;       // What NCCL shows: the config's, or the interface's where there is none.
-  std::string interface;  // "eth1"
-  IpAddress address;      // Bound by listeners, and the source of what is dialled.
-  std::uint32_t scope = 0;  // The interface's index for link-local addresses; 0: of no use.
-  // Where listeners bind: the first that is free. Both 0: the kernel chooses.
+  std::string name;         // Shown by NCCL: the config's name, else the interface's.
+  std::string interface;    // "eth1"
+  IpAddress address;        // Listeners and outgoing connections bind to it.
+  std::uint32_t scope = 0;  // The interface's index, if `address` is link-local IPv6; else 0.
+  // A listener binds to the first free port of these. Both 0: the kernel chooses.
   std::uint16_t first_port = 0;
   std::uint16_t last_port = 0;
   bool bind_to_device = false;  // Another interface of this host has an address in the subnet.
   std::uint32_t speed_mbps = 10000;
   SpeedSource speed_source = SpeedSource::kGuess;
-  std::uint32_t nccl_devices = 0;  // As so many NCCL shall be shown it; 0: plan::nccl_devices().
+  std::uint32_t nccl_devices = 0;  // NCCL devices it is exposed as; 0: plan::nccl_devices().
   std::string pci_path;
   std::int32_t numa_node = -1;
   std::uint32_t mtu_bytes = 1500;
-  std::uint32_t rx_queues = 0;  // Of the NICs below it, where it has such; 0: nobody tells.
+  std::uint32_t rx_queues = 0;  // Those of the lower interfaces, if any, else its own; 0: unknown.
   std::string gpu_pci;
   std::string gpu_uuid;
   std::string choice;  // How it was chosen: "by NCCL_SOCKET_IFNAME=eth".

@@ -33,7 +33,8 @@ const LocalAddress* find(std::span<const LocalAddress> all, const config::Nic& n
   return found == all.end() ? nullptr : &*found;
 }
 
-// A link-local address's zone says the interface already.
+// Whether another interface is in the same network, so that sockets must be bound to theirs. Not
+// needed for link-local IPv6, since the zone names the interface.
 bool shares_network(const LocalAddress& ours, std::span<const LocalAddress> all) {
   if (ours.prefix.address.is_link_local_v6()) return false;
   return std::any_of(all.begin(), all.end(), [&](const LocalAddress& other) {
@@ -43,9 +44,10 @@ bool shares_network(const LocalAddress& ours, std::span<const LocalAddress> all)
   });
 }
 
-// veth and tun say a constant. Who has a card, or other interfaces, below it knows theirs, and so
-// do kinds that sysfs names (bond, bridge, vlan). A macvlan whose card is in another namespace
-// looks like a veth: where that card is slow, it has threads that it could do without.
+// Whether the driver reports a constant, as veth and tun do. An interface over a card or over other
+// interfaces reports theirs, and so do the kinds with a DEVTYPE (bond, bridge, vlan). A macvlan
+// whose card is in another namespace looks like a veth; over a slow card it then gets more threads
+// than it needs.
 bool has_nominal_speed(const fs::path& folder) {
   std::error_code error;
   if (fs::exists(folder / "device", error)) return false;
@@ -58,7 +60,8 @@ bool has_nominal_speed(const fs::path& folder) {
   return true;
 }
 
-// What lies over other interfaces (a VLAN, a bond) has queues in name only: flows come by theirs.
+// The queues of an interface over others (a VLAN, a bond) carry no packets: those of the lower
+// interfaces count.
 std::uint32_t count_rx_queues(const fs::path& folder, int depth = 0) {
   constexpr int kDeepest = 4;  // A VLAN over a bond is two.
   std::uint32_t below = 0;
@@ -84,9 +87,9 @@ SpeedSource speed_source(const config::Nic& nic, std::int64_t told, const fs::pa
 const char* remark(SpeedSource source) {
   switch (source) {
     case SpeedSource::kGuess:
-      return " (a guess: its driver does not tell)";
+      return " (a guess: its driver reports none)";
     case SpeedSource::kNominal:
-      return " (in name: it is virtual)";
+      return " (nominal: a virtual interface)";
     case SpeedSource::kTold:
       break;
   }
@@ -107,7 +110,7 @@ Device describe(const config::Nic& nic, const LocalAddress& own, std::span<const
   device.gpu_uuid = nic.gpu_uuid;
   device.nccl_devices = nic.nccl_devices;
   const fs::path folder = sys_root / "class/net" / device.interface;
-  // -1, or no reading at all, where the driver does not know or there is no carrier.
+  // -1 or unreadable if the driver does not know it or there is no carrier.
   const std::int64_t told =
       nic.speed_mbps != 0 ? nic.speed_mbps : read_number(folder / "speed").value_or(0);
   device.speed_source = speed_source(nic, told, folder);
@@ -128,16 +131,17 @@ const char* remark(const LocalAddress& address) {
   return address.state == AddressState::kDuplicate ? " (another host of the link has it, too)" : "";
 }
 
-// Odd ones among those that are taken: no peer may come by them, and the job would not say why.
+// Logs the chosen interfaces that peers may be unable to reach, because the job would fail without
+// naming the reason, and the interfaces left out for that reason.
 void say_what_is_odd(const InterfaceChoice& choice, bool is_named) {
   for (const LocalAddress& one : choice.left_out)
-    log::info("{} is not used: it {}, and other interfaces serve", one.interface, oddity_of(one));
+    log::info("{} is not used: it {}, and other interfaces fit", one.interface, oddity_of(one));
   if (is_named) return;
   for (const LocalAddress& one : choice.taken)
     if (const std::string oddity = oddity_of(one); !oddity.empty())
       log::warn(
-          "{}: it {}, so peers may not reach it at {}, and no interface fits {} that has none of "
-          "that; name one by NCCL_SOCKET_IFNAME",
+          "{}: it {}, so peers may be unable to reach it at {}, and no better interface fits {}; "
+          "choose one with NCCL_SOCKET_IFNAME",
           one.interface, oddity, to_string(one.prefix.address), choice.by);
 }
 
@@ -165,7 +169,7 @@ Result<std::vector<Device>> devices_of(const config::Fabric& fabric,
   std::vector<Device> devices;
   for (const config::Nic& nic : fabric.nics) {
     const LocalAddress* const own = find(all, nic);
-    // The check of the host has looked, too, and says how to mend it: it went away since.
+    // The check of the host has seen the address and gives advice if not: it has gone since.
     if (own == nullptr) return fail(Errc::kBadConfig, "an interface without its address");
     devices.push_back(describe(nic, *own, all, sys_root));
     devices.back().choice = "by " + fabric.who_chose();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// From the fabric's NICs that stay with the kernel, or from none, to the devices of the transport.
+// Makes the transport's devices from the config's NICs, or from interfaces chosen without a config.
 #pragma once
 
 #include <span>
@@ -18,22 +18,22 @@
 
 namespace ztcp::sockets {
 
-// Whether it is for sockets to carry such a NIC.
+// Whether the sockets transport serves this NIC.
 bool carries(const config::Nic& nic);
 
-// Of the fabric's NICs, all of them such, in their order. What the config leaves open is read from
-// `sys_root`, as NCCL's sockets read it; but a NIC behind another bus (virtio) is given the PCI
-// function that this one is on, so that NCCL knows which GPUs are near.
+// The devices for the fabric's NICs, in their order; carries() each. Properties that the config
+// leaves open are read from `sys_root`, as NCCL's sockets read them, with one difference: a NIC on
+// another bus (virtio) gets the PCI function behind it, so that NCCL knows which GPUs are near.
 Result<std::vector<Device>> devices_of(const config::Fabric& fabric,
                                        std::span<const LocalAddress> all,
                                        const std::string& sys_root = "/sys");
 
-// For the line that init says of it: "eth1 10.0.0.5, PCI 0000:17:00.0, 25000 Mb/s, ...".
+// For the device's init line: "eth1 10.0.0.5, PCI 0000:17:00.0, 25000 Mb/s, ...".
 std::string device_text(const Device& device);
 
-// `settings` with the interfaces for NICs that the request means, named as these are and listening
-// where the kernel chooses: what is had where sockets were asked for and no config names any. An
-// error is why there is none, with what there is.
+// For a host whose config names no NIC: `settings` with the interfaces that `request` selects as
+// NICs, each named like its interface and listening at a port that the kernel chooses. The error
+// lists the interfaces of this host, of which none fits.
 tl::expected<config::Fabric, std::string> fabric_of(config::Fabric settings,
                                                     const InterfaceRequest& request,
                                                     std::span<const LocalAddress> all);

@@ -21,14 +21,14 @@ constexpr std::size_t kMostInterfaces = 16;  // NCCL's MAX_IFS.
 
 bool is_loopback_v6(IpAddress address) { return address == IpAddress(0, 1); }
 
-// Anything else than these two says nothing, as to NCCL.
+// Other values are ignored, as by NCCL.
 bool is_of_family(std::string_view wanted, IpAddress address) {
   if (wanted == "AF_INET") return address.is_v4();
   if (wanted == "AF_INET6") return !address.is_v4();
   return true;
 }
 
-// Of an interface's addresses; the lower, the better.
+// How well an address suits its interface; the lower, the better.
 int rank_of(const LocalAddress& one) {
   const IpAddress address = one.prefix.address;
   const bool is_this_host = address.is_v4() && address.v4().value >> 24 == 127;
@@ -41,7 +41,7 @@ struct Fitting {
   std::vector<LocalAddress> left_out;
 };
 
-// Those that most peers can reach, where there are such.
+// Leaves out the interfaces that most peers can't reach, unless no other is found.
 Fitting leave_odd_ones(std::vector<LocalAddress> found) {
   const auto is_even = [](const LocalAddress& one) { return oddity_of(one).empty(); };
   Fitting out;
@@ -73,7 +73,7 @@ Fitting fitting(std::string_view rule, std::string_view family, std::span<const 
   return {std::move(found), {}};
 }
 
-// Whoever's network it is, whatever its name and family.
+// The interface in rank 0's network, regardless of its name and of NCCL_SOCKET_FAMILY.
 std::vector<LocalAddress> network_of(const InterfaceRequest& request,
                                      std::span<const LocalAddress> all) {
   const IpAddress host = *request.comm_id_host;

@@ -18,25 +18,24 @@ namespace {
 
 constexpr std::size_t kEventsPerTurn = 64;
 constexpr std::uint32_t kStreamEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-// Where a stream is likely to have something epoll is asked in one of so many turns.
+// While one stream is read directly, epoll is polled in one of so many turns, or after this time.
 constexpr int kTurnsPerPoll = 4;
-constexpr Duration kPollInterval = std::chrono::milliseconds(1);  // Where turns are rare: in each.
-// Credit for what is only sent, and never waited for, comes in a turn that takes posts, too, and on
-// any stream: it is told every 16 messages, and 32 may be out.
+constexpr Duration kPollInterval = std::chrono::milliseconds(1);
+// A caller that only posts sends must receive its credits, too, on any stream. The peer grants
+// credit every 16 messages, and 32 may be in flight: receive in one of 8 turns that take posts.
 constexpr int kPostsPerReceive = 8;
-// What acknowledgements bring is sent in the same turn, so often.
+// Data that becomes sendable while streams send is sent in the same turn, in so many rounds.
 constexpr int kSendRounds = 4;
-// The kernel is asked what the peer has acknowledged when something has come, else at this
-// interval, which is shorter than a round trip; in one turn for so many streams.
+// The kernel is asked how much the peer has acknowledged when bytes have arrived, else at this
+// interval, which is shorter than a round trip; for so many streams in one turn.
 constexpr Duration kDeliveryInterval = std::chrono::microseconds(5);
 constexpr std::size_t kDeliveriesPerTurn = 8;
 constexpr Duration kOncePer = std::chrono::minutes(1);
-// That many connections are an ordinary job's.
+// An ordinary job needs no more.
 constexpr std::size_t kDescriptorsAtOnce = 512;
 
-// Each time the kernel makes the table of descriptors larger it waits until no thread can see the
-// old one any more (RCU): 10 ms, and on a machine where many threads wait longer by far. That is
-// better done here, once, than by socket() and accept() in a turn.
+// Enlarges the process's descriptor table now, so that socket() and accept() in a turn need not.
+// The kernel then waits until no thread can see the old table (RCU), 10 ms or much longer.
 void make_room_for_descriptors(int fd, std::size_t count) {
   const link::Fd behind_them(fcntl(fd, F_DUPFD_CLOEXEC, static_cast<int>(count)));
 }
@@ -73,7 +72,7 @@ Lane::Lane(LaneConfig config, link::Fd epoll, std::shared_ptr<WakeEvent> wake, L
   if (config_.rx_placement != nullptr) sessions_.acceptor().spread_over(*config_.rx_placement);
 }
 
-// Who has a call out finishes it before its stream ends.
+// Workers finish their calls before the streams are destroyed.
 Lane::~Lane() { worker_threads_.stop(); }
 
 void Lane::start() {
@@ -85,7 +84,7 @@ void Lane::start() {
     remarks_.add(log::Level::kWarn, [&] {
       return fmt::format(
           "{}: only {} of {} workers could be started ({}, error {}): large messages take longer; "
-          "see ulimit -u and pids.max of the job's cgroup",
+          "raise ulimit -u or pids.max of the job's cgroup",
           config_.device.name, worker_threads_.count(), config_.workers, started.error().where,
           started.error().sys_errno);
     });
@@ -100,7 +99,7 @@ bool Lane::watch(int fd, SocketStream* stream, std::uint32_t events) {
 
 bool Lane::watch(SocketStream& stream) { return watch(stream.fd(), &stream, kStreamEvents); }
 
-// All the memory that it needs, also for its places in the lists.
+// Reserves a place for the stream in every list, so that no later turn has to allocate.
 SocketStream& Lane::add(std::unique_ptr<SocketStream> stream) {
   if (streams_.size() == streams_.capacity()) {
     constexpr std::size_t kLeast = 16;
@@ -122,16 +121,16 @@ void Lane::on_sendable(SocketStream& stream) {
 
 void Lane::on_delivery_asked(SocketStream& stream) { undelivered_.push_back(&stream); }
 
-// With a limit that moves on, the kernel asks the peer again before it is reached, however long the
-// window stays closed. A peer that does not answer any more is given up at the last one.
+// Called repeatedly while the window is closed. Each call moves the kernel's limit on, so that its
+// next window probe comes before the limit; a peer that stops answering fails at the last limit.
 void Lane::on_shut_window(const link::Fd& fd, Duration lasted) {
   constexpr Duration kSlack = std::chrono::seconds(1);
   if (lasted == Duration::zero() || silence(fd) <= config_.times.user_timeout + kSlack)
     limit_silence(fd, config_.times, lasted);
 }
 
-// A child that is about to exec() has the descriptor, too, and as long as it does the kernel would
-// tell of the connection here: of an object that is there no more.
+// close() does not end epoll's watch while a forked child still has the descriptor, and an event
+// would then point at a destroyed stream.
 void Lane::on_gone(SocketStream& stream) {
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stream.fd(), nullptr);
   likely_.forget(stream);
@@ -141,8 +140,8 @@ void Lane::on_gone(SocketStream& stream) {
 
 // --- A turn --------------------------------------------------------------------------------------
 
-// What is posted leaves, and finds its buffer, before anybody looks for what has come: that is the
-// next turn's, and no call is made in vain.
+// Posted messages are sent, and posted buffers are known, before sockets are read. A turn that took
+// posts leaves most reading to the next turn, because a call so early would rarely find data.
 comms::TurnOutcome Lane::turn(TimePoint now, comms::Doorbell& doorbell) {
   const std::uint64_t bytes_before = counters_.sent_bytes + counters_.received_bytes;
   const std::uint64_t received_before = counters_.received_bytes;
@@ -184,7 +183,8 @@ bool Lane::receive(TimePoint now, bool asks_all) {
   return receive_all(now) || has_come;
 }
 
-// Each segment that arrives would cost its sender's kernel a word to epoll, and a turn to hear it.
+// Reads `stream` in every turn without EPOLLIN, which would cost the kernel an event for each
+// arriving segment, and the turn a call to get it. Null: none.
 void Lane::read_directly(SocketStream* stream) {
   const auto set = [&](SocketStream& of, std::uint32_t events) {
     epoll_event event{};
@@ -208,7 +208,7 @@ void Lane::note_readable(SocketStream& stream) {
     readable_.push_back(&stream);
 }
 
-// True: somebody came to the listener.
+// True: a connection was accepted.
 bool Lane::poll(TimePoint now) {
   std::array<epoll_event, kEventsPerTurn> events;
   const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
@@ -224,20 +224,20 @@ bool Lane::poll(TimePoint now) {
   return accept_all(now);
 }
 
-// What workers have done.
+// Takes back the calls that workers have finished.
 bool Lane::collect_calls(TimePoint now) {
   return bulk_calls_.collect([&](BulkCall& call) {
     SocketStream& stream = *call.stream;
     stream.on_call_done(now);
     note_readable(stream);
-    if (stream.is_gone()) has_gone_ = true;  // It may be destroyed from now on.
+    if (stream.is_gone()) has_gone_ = true;  // It can be destroyed now.
   });
 }
 
 bool Lane::receive_all(TimePoint now) {
   bool moved = false;
   const std::span scratch(scratch_.get(), SocketStream::kScratchBytes);
-  // The list is changed behind the calls, because any of these may throw (std::bad_alloc).
+  // The list is changed after all calls, because any of these may throw std::bad_alloc.
   for (SocketStream* const stream : readable_) {
     if (!stream->is_readable() || !stream->receive(now, scratch)) continue;
     moved = true;
@@ -265,7 +265,7 @@ bool Lane::send_all(TimePoint now) {
   return moved;
 }
 
-// Round robin. A user that is told may write more: then its stream stays in the list.
+// Round-robin. A user may write more when notified; its stream then stays in the list.
 void Lane::tell_deliveries(TimePoint now, bool has_come) {
   if (!has_come && now < next_delivery_) return;
   next_delivery_ = now + kDeliveryInterval;
@@ -287,7 +287,7 @@ void Lane::bury(TimePoint now) {
     const auto is_gone = [](const SocketStream* stream) { return stream->is_gone(); };
     std::erase_if(readable_, is_gone);
     std::erase_if(sendable_, is_gone);
-    std::erase_if(sending_, is_gone);  // Left by a send_all() that threw.
+    std::erase_if(sending_, is_gone);  // Not empty after a send_all() that threw.
     std::erase_if(undelivered_, is_gone);
     std::erase_if(streams_,
                   [](const auto& stream) { return stream->is_gone() && !stream->has_call_out(); });
@@ -302,7 +302,7 @@ void Lane::bury(TimePoint now) {
   });
 }
 
-// Those of streams are of seconds: no sleep is so long that they would be missed by much.
+// Leaves out the deadlines of streams: they are seconds away, and no sleep delays them noticeably.
 TimePoint Lane::next_deadline() const {
   const TimePoint deadline = sessions_.next_deadline();
   return lobby_.empty() ? deadline : std::min(deadline, lobby_again_);
@@ -316,7 +316,7 @@ std::size_t Lane::unfinished() const {
   return static_cast<std::size_t>(open) + sessions_.finishing();
 }
 
-// --- Words ---------------------------------------------------------------------------------------
+// --- Log -----------------------------------------------------------------------------------------
 
 std::string Lane::losses() const {
   std::uint64_t segments = counters_.retransmissions;
@@ -327,9 +327,8 @@ std::string Lane::losses() const {
 
 std::string Lane::summary() const {
   std::string text = fmt::format(
-      "sent {} bytes in {} calls, received {} bytes in {} calls, of which {} were copied once "
-      "more; "
-      "{}",
+      "sent {} bytes in {} calls, received {} bytes in {} calls, copied {} of those bytes once "
+      "more; {}",
       counters_.sent_bytes, counters_.send_calls, counters_.received_bytes, counters_.receive_calls,
       counters_.copied_bytes, losses());
   if (counters_.worker_calls != 0)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A lane of a device behind comms: its kernel sockets, the sessions on them, and the turn that
-// joins them. Nothing in it blocks.
+// A lane is a device's execution context: kernel sockets, the sessions on them, and turn(), which
+// moves bytes between the two. No call blocks.
 //
-// A device may have several lanes, each with a poller of its own, so that as many threads carry its
-// connections. They share nothing but the address and what is asked while a flow shakes hands; one
-// has the listener and deals connections to all.
+// A device may have several lanes, each with a poller of its own, so that several threads serve its
+// connections. Lanes share only the address and the tables that a flow's handshake reads. The first
+// lane has the listener and deals accepted connections to all.
 #pragma once
 
 #include <array>
@@ -44,38 +44,38 @@ struct LaneConfig {
   Duration connect_timeout = std::chrono::seconds(20);
   msg::SessionSettings session;  // ack_is_delivery: false.
   msg::ClusterKey cluster_key{};
-  // Of all lanes of the process. Null: one of its own.
+  // Shared by all lanes of the process. Null: the lane has its own.
   std::shared_ptr<DescriptorBudget> descriptors;
   std::size_t max_pending_streams = 256;
   std::array<std::uint64_t, 2> secret{};
-  std::size_t workers = 0;  // Threads that do system calls for bulk.
+  std::size_t workers = 0;  // Threads that do system calls for bulk data.
   WorkerThreads::Options worker_options;
-  // Where there are several lanes: which of them has which session. Null: it is alone.
+  // Which of the device's lanes has a session. Null: this is the only lane.
   std::shared_ptr<msg::SessionPlaces> places;
   std::uint8_t place = 0;
-  // Of the sessions of all lanes of the device. Null: session.max_sessions alone counts.
+  // Limits the sessions of all lanes of the device. Null: session.max_sessions is the only limit.
   std::shared_ptr<msg::SessionBudget> budget;
-  // Where the NIC has several receive queues, of all lanes: what each of those serves.
+  // Spreads the flows of all lanes over the NIC's receive queues. Null: it has only one.
   std::shared_ptr<RxPlacement> rx_placement;
   std::function<std::optional<std::uint32_t>(const link::Fd&)> read_rx_queue = rx_queue;
 };
 
 class Lane final : public comms::Backend, private msg::StreamSource, private StreamHost {
  public:
-  // One of several of a device may do without a listener (no descriptor); see deal_to().
+  // Without a listener (no descriptor) the lane serves connections dealt to it; see deal_to().
   static Result<std::unique_ptr<Lane>> open(LaneConfig config, Listening listener);
   ~Lane() override;
 
   void start() override;
   void limit_waits(TimePoint end) override { worker_threads_.limit_patience(end); }
 
-  // Of the thread that stands in for absent callers: a lane that deals to this one ends its sleep.
+  // Wakes this lane's poller; used by the lane that deals connections to this one.
   const std::shared_ptr<WakeEvent>& wake() const { return wake_; }
 
   Endpoint listening() const override { return listener_.endpoint; }
-  // Connections that this lane's listener accepts go to the lane that has their session; new
-  // sessions are assigned round-robin, beginning with `first`. `lanes` is indexed by place and has
-  // this lane, which ends first. Called before its first turn.
+  // Deals connections that this lane's listener accepts: to the lane that has their session, or for
+  // a new session round-robin, beginning with `first`. `lanes` is indexed by place and includes
+  // this lane, which is destroyed first. Called before the first turn.
   void deal_to(std::vector<Lane*> lanes, std::size_t first) {
     dealt_to_ = std::move(lanes);
     next_dealt_to_ = first;
@@ -88,7 +88,8 @@ class Lane final : public comms::Backend, private msg::StreamSource, private Str
   void probe(IpAddress remote) override;
   TimePoint heard_from(TimePoint now, IpAddress remote) const override;
   std::size_t unfinished() const override;
-  // What was given to the kernel is the kernel's copy, and what waits here goes with its stream.
+  // Nothing to do: the kernel has copies of the bytes given to it, and a stream drops the rest when
+  // it ends.
   void abandon_payload() override {}
 
   std::string summary() const override;
@@ -164,39 +165,39 @@ class Lane final : public comms::Backend, private msg::StreamSource, private Str
   BulkCalls bulk_calls_;
   StreamCounters counters_;
   std::vector<std::unique_ptr<SocketStream>> streams_;
-  DescriptorBudget::Part descriptors_;  // What streams_ have.
+  DescriptorBudget::Part descriptors_;  // Those of streams_.
   std::vector<SocketStream*> readable_;
   LikelyStream<SocketStream> likely_;
-  SocketStream* direct_ = nullptr;  // epoll does not tell when it is readable.
+  SocketStream* direct_ = nullptr;  // Read in every turn, without EPOLLIN.
   int turns_since_poll_ = 0;
   TimePoint next_poll_{};
   int posts_since_receive_ = 0;
   std::vector<SocketStream*> sendable_;
-  std::vector<SocketStream*> sending_;      // What send_all() is at.
-  std::vector<SocketStream*> undelivered_;  // Whose users wait for the peer's acknowledgement.
+  std::vector<SocketStream*> sending_;      // The list that send_all() works on.
+  std::vector<SocketStream*> undelivered_;  // Their users wait for the peer's acknowledgement.
   std::size_t next_undelivered_ = 0;
   TimePoint next_delivery_{};
   bool has_gone_ = false;
-  bool must_accept_ = false;  // Somebody may wait at the listener.
-  TimePoint accept_again_{};  // Not before: there was no descriptor.
-  TimePoint next_look_{};     // At deadlines of streams.
+  bool must_accept_ = false;  // The accept queue may hold a connection.
+  TimePoint accept_again_{};  // Pause until then, after a shortage.
+  TimePoint next_look_{};     // At the deadlines of streams.
   std::size_t next_looked_at_ = 0;
   TimePoint next_interface_look_{};
   TimePoint next_loss_look_{};
-  std::size_t looked_for_losses_ = 0;  // Streams are, in turns.
-  TimePoint next_complaint_{};         // About descriptors.
+  std::size_t looked_for_losses_ = 0;  // Round-robin over streams_.
+  TimePoint next_complaint_{};         // About a shortage.
   TimePoint next_nobody_left_{};
   comms::StrangerLog stranger_log_;
-  // Who came to the listener and has not said yet for which session.
+  // An accepted connection whose first record, which names its session, has not arrived.
   struct Newcomer {
     Accepted accepted;
-    TimePoint until;  // Nobody waits for it any longer.
+    TimePoint until;  // The record's deadline.
   };
   std::vector<Newcomer> lobby_;
-  TimePoint lobby_again_{};      // Their hellos are waited for.
-  std::vector<Lane*> dealt_to_;  // Empty: there is no other.
+  TimePoint lobby_again_{};      // When to check the pending connections next.
+  std::vector<Lane*> dealt_to_;  // Empty: this is the only lane.
   std::size_t next_dealt_to_ = 0;
-  // Of new sessions to lanes, lately.
+  // The latest assignments of new sessions to lanes.
   struct Assignment {
     std::uint64_t session = 0;
     std::uint8_t place = 0;
@@ -204,10 +205,10 @@ class Lane final : public comms::Backend, private msg::StreamSource, private Str
   std::array<Assignment, 64> assignments_{};
   std::size_t assignment_count_ = 0;
   std::mutex dealt_mutex_;
-  std::vector<Accepted> dealt_;  // To this one, by the one with the listener.
+  std::vector<Accepted> dealt_;  // To this lane, by the lane with the listener.
   std::atomic<bool> has_dealt_{false};
   std::unique_ptr<std::byte[]> scratch_;
-  msg::Sessions sessions_;  // The last: they end before their streams.
+  msg::Sessions sessions_;  // The last member, so that sessions end before their streams.
 };
 
 }  // namespace ztcp::sockets

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How a lane opens connections, and what it says and spares when descriptors or memory run out.
+// Opening connections: shortages of descriptors and memory, and the descriptors kept in reserve.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -64,9 +64,9 @@ void Lane::note_shortage(TimePoint now, const Error& error) {
   remarks_.add(log::Level::kWarn, [&] { return config_.device.name + ": " + what; });
 }
 
-// Whether so many further streams leave one to each session that may still come, and to those who
-// knock. For sessions never more than half is left: more may come than any limit of descriptors
-// allows, and 1024 are what a shell grants.
+// Whether `further` streams leave one descriptor for each session that may still be opened and for
+// each pending stream. At most half of the descriptors are kept for sessions, because
+// more may be opened than a limit allows (a shell's usual limit is 1024).
 bool Lane::has_spare_for(std::size_t further) const {
   const std::size_t free = config_.descriptors->left();
   const std::size_t all = config_.descriptors->connections() + free;

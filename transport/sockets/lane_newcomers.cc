@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Connections that come to the listener, and the lane that serves each.
+// Accepting connections and dealing them out to the lanes of the device.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -25,14 +25,15 @@ namespace ztcp::sockets {
 namespace {
 
 constexpr std::size_t kAcceptsPerTurn = 8;
-// Where connections are dealt by what they say first: so long, and so many at once.
+// A device with several lanes deals a connection by its first record, which it awaits so long, for
+// so many pending connections at once.
 constexpr Duration kLobbyPatience = std::chrono::milliseconds(20);
 constexpr Duration kLobbyInterval = std::chrono::milliseconds(1);
 constexpr Duration kFirstLook = std::chrono::microseconds(50);
 constexpr std::size_t kMostInLobby = 64;
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
-// Whether a peer waits to be accepted.
+// Whether the accept queue holds a connection.
 bool is_awaited(const link::Fd& listener) {
   pollfd queue{.fd = listener.get(), .events = POLLIN, .revents = 0};
   return poll(&queue, 1, 0) != 0;
@@ -40,21 +41,21 @@ bool is_awaited(const link::Fd& listener) {
 
 }  // namespace
 
-// True: somebody came.
+// True: a connection was accepted.
 bool Lane::accept_all(TimePoint now) {
   if (!must_accept_ || now < accept_again_) return false;
   std::size_t count = 0;
   try {
     while (count < kAcceptsPerTurn && accept_next(now)) ++count;
   } catch (const std::bad_alloc&) {
-    accept_again_ = now + kAcceptPause;  // Whoever it was is closed, and dials again.
+    accept_again_ = now + kAcceptPause;  // The connection is closed, and its peer redials.
   }
   return count != 0;
 }
 
 // False: no more for now.
 bool Lane::accept_next(TimePoint now) {
-  // Where there is no room peers wait in the kernel's queue, not in vain, if some becomes free.
+  // Without a free descriptor, connections wait in the accept queue until one becomes free.
   const bool has_room = config_.descriptors->has_room();
   if (!has_room && !is_awaited(listener_.fd)) return must_accept_ = false;
   auto accepted = has_room ? sockets::accept(listener_.fd, config_.times)
@@ -78,7 +79,8 @@ bool Lane::accept_next(TimePoint now) {
   return true;
 }
 
-// Where memory ends whoever it was is closed, and dials again. True: somebody was dealt to us.
+// A connection for which there is no memory is closed, and its peer redials. True: connections had
+// been dealt to this lane.
 bool Lane::serve_newcomers(TimePoint now) {
   const bool has_dealt = has_dealt_.load(std::memory_order_acquire);
   try {
@@ -90,8 +92,9 @@ bool Lane::serve_newcomers(TimePoint now) {
   return has_dealt;
 }
 
-// Hellos come right behind their connections. Whoever says nothing, or something else, is any
-// lane's to refuse; of who only asked whether somebody listens nobody need hear.
+// A hello follows its connection at once. A connection that sends nothing in time, or anything
+// else, is dealt to any lane, which refuses it. One that was closed is dropped: such a peer only
+// asked whether this process listens.
 void Lane::look_at_lobby(TimePoint now) {
   lobby_again_ = now + kLobbyInterval;
   std::array<std::byte, msg::kSessionKnownBytes> first;
@@ -110,7 +113,7 @@ void Lane::look_at_lobby(TimePoint now) {
   }
 }
 
-// A session that comes again, since its receive queue was refused, keeps the lane that it had.
+// A session that connects again, because its receive queue was refused, keeps its lane.
 std::uint8_t Lane::assign(std::optional<std::uint64_t> session) {
   if (session)
     for (const Assignment& earlier : assignments_)
@@ -138,7 +141,7 @@ void Lane::deal(TimePoint now, Accepted accepted, std::optional<std::uint64_t> s
   lane.wake_->signal();
 }
 
-// One by one: those behind stay where memory ends for one.
+// Takes one at a time, so that the others stay if there is no memory for it.
 void Lane::take_dealt(TimePoint now) {
   while (has_dealt_.load(std::memory_order_acquire)) {
     std::unique_lock lock(dealt_mutex_);
@@ -150,7 +153,7 @@ void Lane::take_dealt(TimePoint now) {
   }
 }
 
-// What comes from this host's own address never saw the NIC.
+// Connections from this host's own address do not pass the NIC.
 std::optional<std::uint32_t> Lane::rx_queue_of(const Accepted& accepted) {
   if (config_.rx_placement == nullptr || accepted.remote.address == config_.device.address)
     return std::nullopt;
@@ -158,14 +161,14 @@ std::optional<std::uint32_t> Lane::rx_queue_of(const Accepted& accepted) {
   if (!queue && config_.rx_placement->note_untold())
     remarks_.add(log::Level::kInfo, [&] {
       return fmt::format(
-          "{}: flows are not spread over its {} RX queues: the driver does not tell by which of "
-          "them one from {} comes",
+          "{}: flows are not spread over its {} RX queues: the driver does not report the queue of "
+          "a flow from {}",
           config_.device.name, config_.device.rx_queues, to_string(accepted.remote.address));
     });
   return queue;
 }
 
-// A connection that finds no room is reset, and its peer dials again.
+// Without a descriptor to spare the connection is reset, and its peer redials.
 void Lane::take(TimePoint now, Accepted accepted) {
   if (!config_.descriptors->may_keep(accepted.fd.get())) {
     note_shortage(now, {Errc::kOutOfMemory, EMFILE, "accept: descriptors"});

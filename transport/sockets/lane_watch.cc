@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What is looked at now and then: signs of life of a peer whose process is said to have ended (one
-// that drives its NIC itself, so that no kernel ends its connections), the interface, losses, and
-// strangers.
+// Periodic checks of a lane: deadlines of its streams, the interface's state, lost segments and
+// rejected connections. Also probes a peer whose process is reported to have ended: if that drives
+// its NIC itself, no kernel closes its connections.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -17,12 +17,12 @@ namespace ztcp::sockets {
 namespace {
 
 constexpr Duration kLookInterval = std::chrono::milliseconds(10);
-// Of very many only a part, in turns: deadlines are of seconds.
+// More streams are checked round-robin, because their deadlines are seconds away.
 constexpr std::size_t kStreamsPerLook = 1024;
 constexpr Duration kInterfaceInterval = std::chrono::seconds(1);
-// Each stream once in so long.
+// How often each stream is checked.
 constexpr Duration kLossInterval = std::chrono::minutes(1);
-// One byte of so many, of so many at least, is more than a network in order loses.
+// A sound network loses less than one byte in 200. Fewer sent bytes than this prove nothing.
 constexpr std::uint64_t kLossOneOf = 200;
 constexpr std::uint64_t kLeastSentBytes = 4U << 20;
 
@@ -30,7 +30,7 @@ constexpr std::uint64_t kLeastSentBytes = 4U << 20;
 
 void Lane::look(TimePoint now) {
   next_look_ = now + kLookInterval;
-  // Giving up may dial again.
+  // By index, because give_up() may dial again and so add a stream.
   for (std::size_t n = std::min(streams_.size(), kStreamsPerLook); n != 0; --n) {
     if (next_looked_at_ >= streams_.size()) next_looked_at_ = 0;
     SocketStream& stream = *streams_[next_looked_at_++];
@@ -39,23 +39,23 @@ void Lane::look(TimePoint now) {
   look_for_log(now);
 }
 
-// A line of the log is left out where memory ends: connections go on, and so does the turn.
+// Without memory for a log line the line is left out, and the turn goes on.
 void Lane::look_for_log(TimePoint now) {
   try {
     if (now >= next_interface_look_) look_at_interface(now);
     if (now >= next_loss_look_) look_for_losses(now);
     if (stranger_log_.is_due(now)) look_for_strangers(now);
   } catch (const std::bad_alloc&) {
-    // What goes on is told at a later look.
+    // A condition that lasts is logged by a later check.
   }
 }
 
-// The lane with the listener speaks for all of a device.
+// Only the lane with the listener logs a change, so that a device logs it once.
 void Lane::look_at_interface(TimePoint now) {
   next_interface_look_ = now + kInterfaceInterval;
   const auto living = std::find_if(streams_.begin(), streams_.end(),
                                    [](const auto& stream) { return !stream->is_gone(); });
-  // The connections may all be other lanes'.
+  // A lane with neither a listener nor a live stream has no socket to ask.
   if (!listener_.fd && living == streams_.end()) return;
   const int socket = listener_.fd ? listener_.fd.get() : (*living)->fd();
   const InterfaceState state = interface_state(socket, config_.device.interface);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The one stream that most bytes come by, if there is one: to read it takes one call, to ask first
-// which one is readable two.
+// Finds the stream on which most data arrives, if there is one. The lane reads it directly, with
+// one system call; asking epoll first would take two.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ class LikelyStream {
  public:
   // Null: none stands out.
   Stream* get() const { return stands_out_ ? stream_ : nullptr; }
-  // It brought something.
+  // Called for each stream that received data.
   void note(Stream& stream) {
     if (stream_ == &stream) {
       lead_ = std::min(lead_ + 1, kMost);
@@ -34,7 +34,7 @@ class LikelyStream {
   static constexpr int kMost = 4;
 
   Stream* stream_ = nullptr;
-  int lead_ = 0;  // How often it brought something more than all others.
+  int lead_ = 0;  // Receives of this stream less those of all others, from 0 to kMost.
   bool stands_out_ = false;
 };
 

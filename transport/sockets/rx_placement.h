@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How the flows of a device are spread over the receive queues of its NIC, for the lanes of all
-// its queues. A queue is a number that the kernel tells of a flow; which there are is known only by
-// the flows that they serve.
+// Spreads the flows of a device over the receive queues of its NIC. The kernel reports a queue as a
+// number of each flow; a queue is known only once it has served a flow. Thread-safe: all lanes of
+// the device share one.
 #pragma once
 
 #include <algorithm>
@@ -20,10 +20,10 @@ namespace ztcp::sockets {
 
 class RxPlacement final : public msg::RxPlaces {
  public:
-  // A flow is refused so often, at the cost of a round trip each time; then it is taken as it is.
+  // A flow is refused at most so often, at the cost of a round trip each time.
   static constexpr std::uint32_t kMostRefusals = 8;
 
-  // `queues`: as many as the interface has. Perhaps not all of them get flows.
+  // `queues`: the interface's number of queues. Some of them may never get a flow.
   explicit RxPlacement(std::size_t queues) : reachable_(queues) {
     served_.reserve(kMostPerQueue * queues);
   }
@@ -51,16 +51,17 @@ class RxPlacement final : public msg::RxPlaces {
     if (served != served_.end() && --served->flows == 0) served_.erase(served);
   }
 
-  // The kernel did not say by which queue a flow came. True: for the first time.
+  // The kernel did not report a flow's queue. True: for the first time.
   bool note_untold() {
     const std::lock_guard lock(mutex_);
     return !std::exchange(has_been_untold_, true);
   }
 
  private:
-  // Those that the driver had before it was reset are known until their flows have ended.
+  // A driver's reset gives queues new numbers; the old ones are known until their flows have ended.
   static constexpr std::size_t kMostPerQueue = 2;
-  // Less likely than so the NIC's choice is not what it is taken for.
+  // If the tries so far were less likely than this to fail by chance, the model of the NIC is
+  // wrong.
   static constexpr double kUnlikely = 1e-6;
 
   struct Served {
@@ -76,7 +77,7 @@ class RxPlacement final : public msg::RxPlaces {
     if (has_idle_queue()) return 0;
     return std::ranges::min_element(served_, {}, &Served::flows)->flows;
   }
-  // Beyond what it has memory for, a queue is not counted.
+  // A queue for which no memory was reserved is not counted.
   void add(std::uint32_t queue) {
     if (const auto served = find(queue); served != served_.end())
       ++served->flows;
@@ -84,9 +85,9 @@ class RxPlacement final : public msg::RxPlaces {
       served_.push_back({queue, 1});
     reachable_ = std::max(reachable_, served_.size());
   }
-  // No port led to a better queue. A bond says 16 queues and has 8, an indirection table leaves
-  // some out, a tunnel's hash knows no ports: the first to be doubted are the queues that nobody
-  // has seen, then that ports matter.
+  // No port led to a less busy queue. Reasons: a bond reports 16 queues and its NICs have 8, an
+  // indirection table leaves queues out, or a tunnel's hash ignores ports. Gives up first on the
+  // queues that no flow has reached, then on choosing by ports at all.
   void note_bad_luck(std::uint32_t least) {
     const auto better =
         has_idle_queue()
@@ -105,7 +106,7 @@ class RxPlacement final : public msg::RxPlaces {
   std::mutex mutex_;
   std::vector<Served> served_;  // Those with flows.
   std::size_t reachable_;
-  double luck_ = 1;  // How likely it was that all since a flow found its queue found none.
+  double luck_ = 1;  // Probability that all tries since the last success failed by chance.
   bool is_in_vain_ = false;
   bool has_been_untold_ = false;
 };

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
-#include <linux/tcp.h>  // As answered.cc does: it and the C library's define the same names.
+#include <linux/tcp.h>  // Not netinet/tcp.h, which defines the same names; see answered.cc.
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sys/ioctl.h>
@@ -21,10 +21,10 @@
 namespace ztcp::sockets {
 namespace {
 
-// What waits unsent in the kernel can't be taken to another flow any more.
+// Limits the unsent bytes in the kernel, since these can't be moved to another flow.
 constexpr int kUnsentBytes = 256 << 10;
-// Who were gone again before they were accepted, in a row; more than so many calls fail for another
-// reason, such as a filter that forbids them.
+// Retries for connections that ended in the accept queue. More failures in a row have another
+// reason, such as a seccomp filter.
 constexpr int kMostGone = 64;
 
 int whole_seconds(Duration d) {
@@ -37,7 +37,7 @@ void set(int fd, int level, int option, int value) {
   setsockopt(fd, level, option, &value, sizeof value);
 }
 
-// None of them can fail on a TCP socket, and none is worth a connection.
+// Errors are ignored: none of these options fails on a TCP socket.
 void tune(int fd, const SocketTimes& times) {
   set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kUnsentBytes);
@@ -98,8 +98,8 @@ Errc to_errc(int sys_errno) {
   }
 }
 
-// RFC 1122 section 3.2.2.1 has hosts say "port unreachable" of protocols that have no other way:
-// for a port where nobody listens TCP answers with RST.
+// TCP answers with RST for a port where nobody listens; ICMP "port unreachable" is for protocols
+// without such an answer (RFC 1122 section 3.2.2.1). So a refusal without a segment came by ICMP.
 Error connect_error(const link::Fd& fd, int sys_errno) {
   if (sys_errno == ECONNREFUSED && !was_answered(fd))
     return Error{Errc::kNoRoute, sys_errno, "connect: rejected by ICMP, as firewalls do"};
@@ -109,11 +109,11 @@ Error connect_error(const link::Fd& fd, int sys_errno) {
 Result<Listening> open_listener(const Device& device) {
   int last_error = EADDRINUSE;
   for (std::uint32_t port = device.first_port; port <= device.last_port; ++port) {
-    // Anew each time: a socket is bound once.
+    // A new socket for each port, because a socket can be bound only once.
     link::Fd fd = ZTCP_TRY(new_socket(device));
     set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
     SocketAddress address = address_on(device, {device.address, static_cast<std::uint16_t>(port)});
-    // Of two that bind one port with SO_REUSEADDR the second fails only here.
+    // With SO_REUSEADDR two sockets may bind one port; the second then fails in listen().
     if (bind(fd.get(), address.get(), address.size_bytes) == 0 &&
         ::listen(fd.get(), SOMAXCONN) == 0) {
       address.size_bytes = sizeof address.storage;
@@ -132,7 +132,7 @@ Result<link::Fd> dial(const Device& device, const SocketTimes& times, Endpoint r
   link::Fd fd = ZTCP_TRY(new_socket(device));
   tune(fd.get(), times);
   if (segment_bytes != 0) set(fd.get(), IPPROTO_TCP, TCP_MAXSEG, static_cast<int>(segment_bytes));
-  // The port is chosen with the peer known, so that all of them serve each peer.
+  // The kernel chooses the port in connect(), so that each peer can be reached from all ports.
   set(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
   const SocketAddress from = address_on(device, {device.address, 0});
   if (bind(fd.get(), from.get(), from.size_bytes) != 0) return fail(to_errc(errno), kBind, errno);
@@ -161,12 +161,12 @@ Result<std::optional<Accepted>> accept(const link::Fd& listener, const SocketTim
       case ENOBUFS:
       case ENOMEM:
         return fail(Errc::kOutOfMemory, "accept", errno);
-      case EBADF:  // The descriptor was taken from us: that does not pass.
+      case EBADF:  // The application has closed our descriptor; a retry would not help.
       case EINVAL:
       case ENOTSOCK:
         return fail(Errc::kSystem, "accept", errno);
       default:
-        break;  // One that was gone again before it was accepted, says accept(2).
+        break;  // That connection ended before it was accepted; see accept(2).
     }
   }
   return fail(Errc::kSystem, "accept", errno);
@@ -188,7 +188,7 @@ void reset(link::Fd fd) {
 
 namespace {
 
-// Older kernels tell less: what they don't know is zero.
+// Fields that an older kernel does not report are zero. `told`: the size of the reported part.
 tcp_info info_of(const link::Fd& fd, socklen_t* told = nullptr) {
   tcp_info info{};
   socklen_t size = sizeof info;
@@ -207,7 +207,7 @@ Endpoint peer_of(int fd) {
 
 bool leads_to(const link::Fd& fd, IpAddress remote) { return peer_of(fd.get()).address == remote; }
 
-// Set anew the timer starts anew, less what has passed since the peer was heard.
+// Setting TCP_KEEPIDLE restarts the timer, less the time since the peer's last segment.
 void ask_for_answer(const link::Fd& fd) { set(fd.get(), IPPROTO_TCP, TCP_KEEPIDLE, 1); }
 
 Duration silence(const link::Fd& fd) {
@@ -217,9 +217,9 @@ Duration silence(const link::Fd& fd) {
 
 std::uint32_t retransmissions(const link::Fd& fd) { return info_of(fd).tcpi_total_retrans; }
 
-// Kernels that can't poll busily know no NAPI instance, but the CPU that the last segment was
-// handled on: where interrupts are spread that is as much. Else it would be the sender's, of what
-// comes over loopback.
+// Kernels without busy polling know no NAPI instance, but the CPU that handled the last segment,
+// which stands for the queue if interrupts are spread over CPUs. With a NAPI instance the CPU is
+// not used: over loopback it is the sender's.
 std::optional<std::uint32_t> rx_queue(const link::Fd& fd) {
   int number = 0;
   socklen_t size = sizeof number;
@@ -239,19 +239,19 @@ StreamHealth health(const link::Fd& fd) {
   health.cwnd_bytes = info.tcpi_snd_cwnd * segment;
   health.unacked_bytes = info.tcpi_unacked * segment;
   health.retransmitted_bytes = info.tcpi_total_retrans * segment;
-  // Who connected had its SYN acknowledged, too.
+  // The kernel counts the SYN of the connecting side, too.
   health.delivered_bytes = info.tcpi_bytes_acked > 0 ? info.tcpi_bytes_acked - 1 : 0;
   return health;
 }
 
-// A timeout that the peer has answered since, with its window closed for example, is none. Silence
-// that is longer than the current timeout had no answer to the last.
+// A timeout counts only if the peer has not answered since, even with a closed window. It has not
+// if its silence is longer than the current RTO.
 StreamStall stall(const link::Fd& fd) {
   socklen_t told = 0;
   const tcp_info info = info_of(fd, &told);
   const bool tells_window = told >= offsetof(tcp_info, tcpi_snd_wnd) + sizeof info.tcpi_snd_wnd;
   const bool waits_for_window = info.tcpi_unacked == 0 && info.tcpi_notsent_bytes != 0;
-  // An answered probe of the window is counted no more.
+  // An answer resets tcpi_probes, so with fewer probes than this the peer answers.
   constexpr int kUnanswered = 3;
   StreamStall out;
   out.is_acked = info.tcpi_unacked == 0 && info.tcpi_notsent_bytes == 0;
@@ -270,7 +270,7 @@ SentBytes sent_bytes(const link::Fd& fd) {
   return {.all = info.tcpi_bytes_sent, .repeated = info.tcpi_bytes_retrans};
 }
 
-// What can't be found out is no fault.
+// An unknown state counts as kUp, so that no false alarm is logged.
 InterfaceState interface_state(int socket, const std::string& interface) {
   ifreq request{};
   if (interface.size() >= sizeof request.ifr_name) return InterfaceState::kUp;

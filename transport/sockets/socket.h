@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Kernel sockets as this transport wants them: non-blocking, closed in forked children, and dead
-// when a peer on userspace TCP would be, too.
+// Kernel TCP sockets with this transport's options: non-blocking, closed on exec(), and with the
+// timeouts of userspace TCP. Also reads their state from the kernel.
 #pragma once
 
 #include <chrono>
@@ -29,11 +29,11 @@ struct Listening {
   link::Fd fd;
   Endpoint endpoint;
 };
-// On the device's address, at the first port of its range that is free.
+// Listens at the device's address, on the first free port of its range.
 Result<Listening> open_listener(const Device& device);
 
-// Connecting, or connected already. Its silence is not limited yet. `segment_bytes`: of payload in
-// a segment, either way; zero: as the path's MTU says.
+// Starts to connect; the socket may be connected already. The caller calls limit_silence() once it
+// is. `segment_bytes`: maximum payload of a segment, in both directions; zero: by the path's MTU.
 Result<link::Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote,
                       std::uint32_t segment_bytes = 0);
 
@@ -41,49 +41,50 @@ struct Accepted {
   link::Fd fd;
   Endpoint remote;
 };
-// Nothing: nobody waits.
+// Absent: the accept queue is empty.
 Result<std::optional<Accepted>> accept(const link::Fd& listener, const SocketTimes& times);
 
-// The peer of a connected socket is dead once it has acknowledged nothing for the user timeout, or
-// left so long keepalives unanswered. Before, the kernel would limit the connecting by it, too.
+// Sets the user timeout: the connection fails once the peer has left data or keepalives
+// unacknowledged for so long. Not before it is connected, because the kernel would apply the
+// timeout to connect(), too.
 void limit_silence(const link::Fd& fd, const SocketTimes& times);
-// The same where the peer's window has been closed for `shut` already: the kernel counts that time,
-// too, though the peer answers.
+// The same where the peer's window has been closed for `shut`: the kernel counts that time against
+// the timeout although the peer answers, so `shut` is added.
 void limit_silence(const link::Fd& fd, const SocketTimes& times, Duration shut);
 
-// How a socket came to `sys_errno`, as others speak of it.
+// The error code for a socket call's errno.
 Errc to_errc(int sys_errno);
-// Why it was not connected. A firewall that refuses for the peer by ICMP is no word of the peer's.
+// Why connect() failed. A rejection by a firewall's ICMP message is told from the peer's RST.
 Error connect_error(const link::Fd& fd, int sys_errno);
-// Closes it with RST: the peer hears that it is over, and what it has not read is lost.
+// Closes the connection with RST. Bytes that the peer has not read are lost.
 void reset(link::Fd fd);
-// Whether the other end has this address.
+// Whether the peer has this address.
 bool leads_to(const link::Fd& fd, IpAddress remote);
-// The other end's.
+// The peer's address and port.
 Endpoint peer_of(int fd);
-// Has the kernel ask the peer's for a sign of life, as soon as it does that: once nothing was heard
-// for a second, and from now on after each second of silence. Where bytes are under way it sends
-// them again, sooner than that.
+// Makes the kernel send keepalives as often as it can: from now on after each second of the peer's
+// silence. With bytes in flight the kernel retransmits these instead, sooner.
 void ask_for_answer(const link::Fd& fd);
-// How long ago the last segment of the peer's came.
+// Time since the peer's last segment.
 Duration silence(const link::Fd& fd);
-// Segments that the kernel had to send again.
+// Segments that the kernel has retransmitted.
 std::uint32_t retransmissions(const link::Fd& fd);
-// Which receive queue of the NIC the connection's segments come by, as a number that is the same
-// for all that come by it. Nothing where the driver does not tell, and of what never saw a NIC.
+// The NIC's receive queue on which the connection's segments arrive, as a number that is the same
+// for all connections of that queue. Absent: the driver does not report it, or there is no NIC.
 std::optional<std::uint32_t> rx_queue(const link::Fd& fd);
-// What the kernel tells of the connection. It has counted segments, and tells of no timeouts.
+// The connection's state as the kernel reports it, without timeouts. Bytes in flight are estimated
+// from segments.
 StreamHealth health(const link::Fd& fd);
-// Why it makes no progress.
+// Why the connection makes no progress.
 StreamStall stall(const link::Fd& fd);
-// Payload so far, repeats included, and of that the repeats. Zero where the kernel doesn't tell.
+// Payload sent so far, retransmissions included; zero if the kernel does not report it.
 struct SentBytes {
   std::uint64_t all = 0;
   std::uint64_t repeated = 0;
 };
 SentBytes sent_bytes(const link::Fd& fd);
 
-// By any socket of this host.
+// Asks by any socket of this host. Errors count as kUp.
 InterfaceState interface_state(int socket, const std::string& interface);
 
 }  // namespace ztcp::sockets

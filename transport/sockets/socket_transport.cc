@@ -33,14 +33,14 @@
 namespace ztcp::sockets {
 namespace {
 
-// Of workers, without work: about as long as to wake one takes. What they wait on shares its core
-// with threads that have some.
+// How long an idle worker spins before it sleeps: about as long as it takes to wake one. A longer
+// spin would take CPU time from the threads that share its core.
 constexpr Duration kWorkerSpin = std::chrono::microseconds(10);
-// Of a thread that finds nothing to do. What may come unasked, a stranger or a peer's farewell, can
-// wait so long; a host has many such threads, and training wants its CPUs.
+// The longest sleep of an idle thread. Unexpected events (a stranger's connection, a peer's close)
+// may wait so long, because a host has many such threads, and the training needs the CPUs.
 constexpr Duration kMaxIdleSleep = std::chrono::milliseconds(32);
-// So that a kernel, which asks no sooner than after a second of silence, has asked twice before the
-// silent are taken for dead.
+// The kernel sends a keepalive after a second of silence at the earliest. With this interval it has
+// sent two before a silent peer is declared dead.
 constexpr Duration kProbeInterval = std::chrono::milliseconds(300);
 
 class Nic final : public comms::Nic {
@@ -70,7 +70,7 @@ class SocketTransport final : public Transport {
   SocketTransport(const config::Fabric& fabric, std::vector<Device> found,
                   const config::CpuShare& cpus)
       : fabric_(fabric), found_(std::move(found)), nics_(found_.size()) {
-    // Small messages leave within NCCL's calls: no other thread has to be woken for them.
+    // In shared mode NCCL's calls send small messages themselves, without waking another thread.
     config::Poller settings = fabric.poller;
     if (settings.mode == config::PollerMode::kAuto) settings.mode = config::PollerMode::kShared;
     for (std::size_t i = 0; i < found_.size(); ++i) {
@@ -81,7 +81,7 @@ class SocketTransport final : public Transport {
   }
   ~SocketTransport() override {
     if (!in_forked_child()) return;
-    // A child has none of the threads that ending these would wait for.
+    // A forked child has none of the threads that the destructors would wait for.
     for (auto& nic : nics_) new std::shared_ptr<Nic>(std::move(nic));  // NOLINT: leaked.
   }
 
@@ -168,9 +168,9 @@ Result<LaneConfig> SocketTransport::lane_config(const Device& device,
   out.connect_timeout = ms(fabric_.tcp.connect_timeout_ms);
   out.session = comms::session_settings(fabric_, config::NicDriver::kSocket, plan.lanes.size());
   out.session.ack_is_delivery = false;
-  // To copy so much takes less than the record that tells of it.
+  // Copying a message of this size costs less than the receipt for it.
   out.session.kept_message_bytes = 32U << 10;
-  out.session.flows = plan.flows;  // Further ones pay where several threads serve them.
+  out.session.flows = plan.flows;  // More flows help only if several threads serve them.
   if (plan.helpers != 0) {
     out.session.keeps_first_flow_free = true;
     out.session.multi_flow_threshold_bytes =
@@ -179,7 +179,7 @@ Result<LaneConfig> SocketTransport::lane_config(const Device& device,
   }
   out.cluster_key = ZTCP_TRY(comms::cluster_key(fabric_));
   out.descriptors = descriptors_;
-  // Strangers on all lanes together get a quarter at most.
+  // Pending connections, which may be strangers', get a quarter of the descriptors at most.
   out.max_pending_streams = std::clamp<std::size_t>(
       DescriptorBudget::usable() / 4 / (found_.size() * plan.lanes.size()), 8, 256);
   if (getrandom(out.secret.data(), sizeof out.secret, 0) != static_cast<ssize_t>(sizeof out.secret))
@@ -192,7 +192,7 @@ Result<std::shared_ptr<Nic>> SocketTransport::up(std::size_t index) {
   return nics_[index];
 }
 
-// Those of the plan; the first has the listener.
+// Opens the plan's lanes; the first has the listener.
 Result<std::vector<std::unique_ptr<Lane>>> SocketTransport::open_lanes(
     const Device& device, const plan::DevicePlan& plan,
     const std::vector<std::uint32_t>& helper_cpus) const {
@@ -227,8 +227,9 @@ Result<std::vector<std::unique_ptr<Lane>>> SocketTransport::open_lanes(
     auto lane = Lane::open(std::move(config), i == 0 ? std::move(*listener)
                                                      : Listening{.fd = {}, .endpoint = endpoint});
     if (!lane) {
-      log::warn("{}: no queue {} of {}: {}: {}{}", device.name, i, count, lane.error().where,
-                std::strerror(lane.error().sys_errno), resource_advice(lane.error().sys_errno));
+      log::warn("{}: can't open queue {} of {}: {}: {}{}", device.name, i, count,
+                lane.error().where, std::strerror(lane.error().sys_errno),
+                resource_advice(lane.error().sys_errno));
       return tl::unexpected<Error>(lane.error());
     }
     lanes.push_back(std::move(*lane));
@@ -237,7 +238,7 @@ Result<std::vector<std::unique_ptr<Lane>>> SocketTransport::open_lanes(
   std::vector<Lane*> all;
   all.reserve(count);
   for (const auto& lane : lanes) all.push_back(lane.get());
-  // What is dialled here begins with the first.
+  // Accepted sessions are assigned from the middle on, since dialled ones begin with the first.
   lanes.front()->deal_to(std::move(all), count / 2);
   return lanes;
 }
@@ -254,7 +255,7 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
   nic->link_patience = std::chrono::milliseconds(fabric_.tcp.connect_timeout_ms);
   nic->memory_patience.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
   nic->listen_endpoint = lanes.front()->listening();
-  // Those who drive a NIC themselves speak IPv4.
+  // Peers whose death must be watched drive a NIC themselves, and speak IPv4 only.
   if (device.address.is_v4())
     nic->death_watch = comms::DeathWatch::open(fabric_, {.nic = device.name,
                                                          .address = device.address,
@@ -287,7 +288,7 @@ Status SocketTransport::start_lanes(Nic& nic, const std::string& name, const pla
   }
   for (const auto& poller : nic.pollers) {
     if (const Status started = poller->start(); !started) {
-      log::warn("{}: no thread for it: {}: {}{}", poller->name(), started.error().where,
+      log::warn("{}: can't start its thread: {}: {}{}", poller->name(), started.error().where,
                 std::strerror(started.error().sys_errno),
                 resource_advice(started.error().sys_errno));
       return tl::unexpected<Error>(started.error());
@@ -310,9 +311,9 @@ Result<SendCommPtr> SocketTransport::begin_connect(int device, const PeerHandle&
   if (to.in_shared_memory) {
     log::warn(
         "{}: no connection from {} to {}: the peer's NIC is shared memory between processes of its "
-        "host (memif_role = \"mesh\"), which no interface of a kernel leads to; give both ends "
-        "NICs "
-        "of one network in their ztcp.conf",
+        "host (memif_role = \"mesh\"), which kernel sockets can't reach; give both ends NICs of "
+        "one "
+        "network in their ztcp.conf",
         from.name, to_string(from.address), to_string(to.endpoint));
     return fail(Errc::kNoRoute, "connect to shared memory");
   }
@@ -334,7 +335,7 @@ Result<SendCommPtr> SocketTransport::begin_connect(int device, const PeerHandle&
   if (peer.kind == TransportKind::kUstack && nic->death_watch != nullptr && to.watch.port != 0)
     nic->death_watch->dial(to.endpoint.address, to.watch, to.cookie);
   if (options.traffic_class >= 0 && !std::exchange(said_traffic_class_, true))
-    log::info("{}: traffic class {} of this communicator is not used: sockets have none here",
+    log::info("{}: traffic class {} of this communicator is ignored: sockets do not set one",
               from.name, options.traffic_class);
   return comm;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The sockets transport: network interfaces of this host, over the kernel's TCP, behind the
-// Transport seam. A device is brought up at its first listen or connect, not before.
+// The sockets transport: kernel TCP over network interfaces of this host, behind the Transport
+// interface. A device is brought up at its first listen or connect.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@
 
 namespace ztcp::sockets {
 
-// `fabric`: what sessions and pollers are told; its NICs are not asked. `cpus`: of this process, as
-// its devices are planned for (transport/plan/device_plan.h).
+// `fabric`: settings of sessions and pollers; its NICs are not used. `cpus`: this process's share
+// of CPUs, for which its devices are planned (transport/plan/device_plan.h).
 Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, std::vector<Device> devices,
                                           const config::CpuShare& cpus);
 

@@ -16,13 +16,13 @@
 namespace ztcp::sockets {
 namespace {
 
-// Of a chunk: then it is known where its bytes belong.
+// A chunk's header, which tells the place of the chunk's bytes.
 constexpr std::size_t kHeader = msg::kChunkRecordBytes;
-// To copy so much takes longer than a call that puts it in its place.
+// Copying so many bytes takes longer than another system call that receives them in place.
 constexpr std::size_t kWorthPlacing = 8U << 10;
-// What is so little is looked at first.
+// Up to so many bytes are peeked at first; see set_direct().
 constexpr std::size_t kLittle = 8U << 10;
-// Of such reads where a header that was read alone was of a message without a place.
+// After a message without a place, so many large reads pass before a header is read alone again.
 constexpr std::uint32_t kReadsBetweenProbes = 64;
 constexpr std::size_t kVectors = 32;
 // How long the peer may take to end its direction once we have ended ours.
@@ -38,7 +38,7 @@ ssize_t read_to(int fd, std::span<std::byte> place, std::span<std::byte> behind,
   return recvmsg(fd, &message, flags);
 }
 
-// One piece has a shorter way into the kernel.
+// For one piece send() is the shorter path into the kernel.
 ssize_t write_from(int fd, std::span<iovec> vectors) {
   if (vectors.size() == 1)
     return ::send(fd, vectors[0].iov_base, vectors[0].iov_len, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -86,7 +86,7 @@ bool SocketStream::tell_delivery(TimePoint now) {
   int unacked = 0;
   ++counters_.queue_calls;
   if (ioctl(fd_.get(), SIOCOUTQ, &unacked) != 0) return false;
-  // While a worker sends, the kernel has more than was counted.
+  // While a worker sends, the kernel may have more than taken_bytes_.
   const auto left = static_cast<std::uint64_t>(unacked);
   events_->on_delivered(now, taken_bytes_ - std::min(taken_bytes_, left));
   return left == 0 && queue_.empty() && !call_.is_out;
@@ -99,7 +99,7 @@ void SocketStream::abort() {
 
 void SocketStream::go(bool with_reset) {
   if (is_gone()) return;
-  // Who has a call out reads or writes memory, and the descriptor.
+  // A worker with a call of this stream still uses the memory and the descriptor.
   const bool is_free = !call_.is_out || host_.bulk_calls().wait_for(call_);
   health_at_end_ = health();
   state_ = State::kGone;
@@ -107,7 +107,7 @@ void SocketStream::go(bool with_reset) {
   queue_.clear();
   counters_.retransmissions += retransmissions();
   host_.on_gone(*this);
-  if (!is_free) return;  // The process ends; its number must not be another's.
+  if (!is_free) return;  // The process ends, and the worker may still use the descriptor.
   if (with_reset) reset(std::move(fd_));
   fd_ = link::Fd();
 }
@@ -162,12 +162,12 @@ bool SocketStream::receive(TimePoint now, std::span<std::byte> scratch) {
   return taken != 0;
 }
 
-// False: no more for now. What has no place, or lies behind what has one, goes to `scratch`: where
-// messages are large no more than their header, so that the rest may be put in its place.
+// False: no more for now. Bytes without a place, and those behind a place, are read to `scratch`.
+// Where messages are large that is only a header, so that the rest can be received in place.
 bool SocketStream::receive_once(TimePoint now, std::span<std::byte> scratch, std::size_t& taken) {
   const Place next = events_ != nullptr ? events_->place() : Place{};
   if (seen_bytes_ != 0 && is_to_be_placed(next)) {
-    if (next.is_polled) reads_little_ = false;  // Where no worker is free all of it goes this way.
+    if (next.is_polled) reads_little_ = false;  // Without a free worker `scratch` takes it all.
     return take_seen(now, scratch);
   }
   if (next.bytes.size() >= BulkCall::kLeastBytes && give_receive(next)) return false;
@@ -185,7 +185,7 @@ bool SocketStream::receive_once(TimePoint now, std::span<std::byte> scratch, std
   if (got <= 0) return on_no_bytes(now, got);
   auto bytes = static_cast<std::size_t>(got);
   reads_little_ = bytes <= kLittle;
-  // A short read has emptied the socket; the next byte is a new edge.
+  // A short read has emptied the socket, so the next byte is a new edge for epoll.
   if (bytes < place.size() + behind.size() && !looks && !may_end_) is_readable_ = false;
   if (looks) {
     seen_bytes_ = bytes;
@@ -212,7 +212,7 @@ bool SocketStream::receive_once(TimePoint now, std::span<std::byte> scratch, std
   return !looks;
 }
 
-// Before what has a place.
+// Removes the peeked bytes from the kernel before later ones are received in place.
 bool SocketStream::take_seen(TimePoint now, std::span<std::byte> scratch) {
   const ssize_t got = recv(fd_.get(), scratch.data(), seen_bytes_, MSG_DONTWAIT | MSG_TRUNC);
   ++counters_.receive_calls;
@@ -221,7 +221,7 @@ bool SocketStream::take_seen(TimePoint now, std::span<std::byte> scratch) {
   return true;
 }
 
-// False but where it was only interrupted.
+// True: a signal interrupted the call, which is repeated.
 bool SocketStream::on_no_bytes(TimePoint now, ssize_t got) {
   if (got < 0 && errno == EINTR) return true;
   is_readable_ = false;
@@ -234,7 +234,8 @@ bool SocketStream::on_no_bytes(TimePoint now, ssize_t got) {
   return false;
 }
 
-// Header by header: by the kernel, or by workers who copy what somebody polls.
+// Whether the next bytes are worth a header read alone, so that they are received in place: by the
+// kernel, or by a worker if their owner polls that place.
 bool SocketStream::is_worth_placing(const Place& next) const {
   return is_to_be_placed(next) && next.bytes.size() >= kWorthPlacing;
 }
@@ -245,12 +246,12 @@ bool SocketStream::is_to_be_placed(const Place& next) const {
 }
 
 void SocketStream::on_end(TimePoint now) {
-  if (in_delivery_list) tell_delivery(now);  // The user may leave the stream.
+  if (in_delivery_list) tell_delivery(now);  // Before the user closes the stream.
   if (!std::exchange(has_ended_, true) && events_ != nullptr) events_->on_closed(now);
   end_if_over(now);
 }
 
-// Both directions have ended.
+// Ends the stream once both directions have ended.
 void SocketStream::end_if_over(TimePoint now) {
   if (is_gone() || !has_ended_ || !said_fin_) return;
   StreamEvents* const events = std::exchange(events_, nullptr);
@@ -275,7 +276,7 @@ bool SocketStream::send(TimePoint now) {
         is_writable_ = false;
         break;
       }
-      if (errno == ENOBUFS || errno == ENOMEM) {  // The next turn asks again.
+      if (errno == ENOBUFS || errno == ENOMEM) {  // The next turn retries.
         ++counters_.send_refusals;
         break;
       }
@@ -284,7 +285,7 @@ bool SocketStream::send(TimePoint now) {
     }
     const auto bytes = static_cast<std::size_t>(got);
     sent += bytes;
-    // The kernel tells when it has room again.
+    // epoll reports when the kernel has room again.
     if (bytes < asked) is_writable_ = false;
     take_sent(now, bytes);
     if (is_gone()) return true;
@@ -293,7 +294,8 @@ bool SocketStream::send(TimePoint now) {
   return sent != 0;
 }
 
-// What the peer sent before it ended, or before the path broke, is in the kernel still.
+// The kernel may still hold bytes that the peer sent before it closed or the path failed: these are
+// read before the stream fails.
 void SocketStream::on_send_error(TimePoint now, int sys_errno) {
   if (state_ != State::kOpen || has_ended_ || send_errno_ != 0)
     return fail(now, sys_errno, "sendmsg");
@@ -321,7 +323,8 @@ void SocketStream::say_fin(TimePoint now) {
 
 // --- Calls that workers do -----------------------------------------------------------------------
 
-// Whatever epoll says while a call is out is newer than what the call finds last.
+// Clears is_readable_: an event of epoll while the worker has the call is newer than the call's
+// result, and sets it again.
 bool SocketStream::give_receive(const Place& next) {
   const std::span<std::byte> place = next.bytes;
   const std::size_t bytes = std::min(place.size(), BulkCall::kMostBytes);
@@ -332,7 +335,7 @@ bool SocketStream::give_receive(const Place& next) {
   call_.is_polled = next.is_polled;
   call_.fd = fd_.get();
   call_.vector[0] = {place.data(), bytes};
-  // Behind the whole of it lies the header of what comes next.
+  // The header of the next message follows the place's last byte.
   call_.vector[1] = {behind_.data(), bytes == place.size() ? behind_.size() : 0};
   call_.vectors = 2;
   call_.enough_bytes = call_bytes_ = bytes;
@@ -368,7 +371,7 @@ void SocketStream::on_call_done(TimePoint now) {
     counters_.receive_calls += call_.calls;
     on_received(now);
   }
-  // What was written meanwhile, too: nobody else asks for it again.
+  // Also for bytes written while the worker had the call: no other event follows for them.
   if (!is_gone() && wants_to_send()) host_.on_sendable(*this);
 }
 
@@ -379,7 +382,7 @@ void SocketStream::on_received(TimePoint now) {
   counters_.copied_bytes += call_.is_polled ? call_.moved_bytes : rest;
   const bool has_ended = call_.has_ended;
   const int sys_errno = call_.sys_errno;
-  // As many as it could take: there may be more.
+  // Both vectors are full, so the socket may hold more.
   if (call_.vector[0].iov_len + call_.vector[1].iov_len == 0 || may_end_) is_readable_ = true;
   expects_place_ = placed != 0;
   if (events_ != nullptr) events_->on_placed(now, placed);
@@ -401,7 +404,7 @@ void SocketStream::on_sent(TimePoint now) {
     case EAGAIN:
       break;
     case ENOBUFS:
-    case ENOMEM:  // The next turn asks again.
+    case ENOMEM:  // The next turn retries.
       ++counters_.send_refusals;
       is_writable_ = true;
       break;

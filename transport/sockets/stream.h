@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A kernel TCP connection as a Stream. What is written waits in a queue of its own until the kernel
-// takes it, and is "acknowledged" as that has copied it; bytes come in to where the user wants
-// them. Belongs to whoever runs the turns of its host, and makes no call that blocks.
+// A kernel TCP connection as a Stream. Written bytes wait in the stream's queue until the kernel
+// takes them, and count as acknowledged once the kernel has copied them. Received bytes go to the
+// places that the user gives. Used by the thread that runs its host's turns; no call blocks.
 #pragma once
 
 #include <array>
@@ -24,23 +24,23 @@ namespace ztcp::sockets {
 
 class SocketStream;
 
-// Who runs it.
+// The owner of streams, which runs them: a lane.
 class StreamHost {
  public:
-  // It is connected.
+  // The stream is connected.
   virtual void on_connected(const link::Fd& fd) = 0;
-  // The peer's window has been closed for so long, and its kernel answers.
+  // The peer's window has been closed for so long, though its kernel answers.
   virtual void on_shut_window(const link::Fd& fd, Duration lasted) = 0;
-  // It has something to send, and the kernel may take it.
+  // The stream has something to send, and the kernel may take it.
   virtual void on_sendable(SocketStream& stream) = 0;
-  // It is to be read, whatever epoll says.
+  // The stream must be read, even without an event of epoll.
   virtual void on_readable(SocketStream& stream) = 0;
-  // tell_delivery() is to be called until it says that all is told.
+  // The host calls the stream's tell_delivery() until that returns true.
   virtual void on_delivery_asked(SocketStream& stream) = 0;
-  // It is done with, and its descriptor about to be closed; destroyed later, for it may be on the
-  // stack.
+  // The stream has ended, and its descriptor is about to be closed. The host destroys it later,
+  // because a call of the stream may be on the stack.
   virtual void on_gone(SocketStream& stream) = 0;
-  // Workers, if there are any: see BulkCalls. A call comes back by on_call_done().
+  // Calls for workers, if there are any. A finished call comes back by on_call_done().
   BulkCalls& bulk_calls() const { return bulk_calls_; }
 
  protected:
@@ -52,38 +52,38 @@ class StreamHost {
 };
 
 struct StreamCounters {
-  std::uint64_t queued_bytes = 0;  // Now, of all streams: the kernel has no room for them yet.
+  std::uint64_t queued_bytes = 0;  // In all streams' queues now, not yet taken by the kernel.
   std::uint64_t sent_bytes = 0;
   std::uint64_t send_calls = 0;
   std::uint64_t received_bytes = 0;
   std::uint64_t receive_calls = 0;
-  std::uint64_t copied_bytes = 0;   // Of those received: not put in their place by the kernel.
-  std::uint64_t worker_calls = 0;   // Of all calls, those that workers did.
-  std::uint64_t queue_calls = 0;    // That asked what the peer has not acknowledged.
-  std::uint64_t send_refusals = 0;  // No buffer in the kernel.
+  std::uint64_t copied_bytes = 0;   // Received bytes that the kernel did not put in their place.
+  std::uint64_t worker_calls = 0;   // Calls given to workers.
+  std::uint64_t queue_calls = 0;    // Calls that ask for the unacknowledged bytes (SIOCOUTQ).
+  std::uint64_t send_refusals = 0;  // Sends without a buffer in the kernel.
   std::uint64_t retransmissions = 0;
-  std::uint64_t failed = 0;  // In use: a peer that has closed, too, may end the rest by RST.
+  std::uint64_t failed = 0;  // Without streams that fail after close(): the peer may reset those.
 };
 
 class SocketStream final : public Stream {
  public:
-  // What is worth having in the queue: two chunks, so that the kernel finds the next one there.
+  // The queue holds two chunks, so that the next one is there when the kernel has room.
   static constexpr std::size_t kQueueBytes = 512U << 10;
-  // Of a burst before others have their turn; where workers wait for what the turn finds for them,
-  // no more than they have to do meanwhile.
+  // A stream moves at most so many bytes before other streams get their turn; fewer beside workers,
+  // which would otherwise finish their calls and wait for the lane.
   static constexpr std::size_t kBurstBytes = 1U << 20;
   static constexpr std::size_t kBurstBesideWorkersBytes = 128U << 10;
-  // For bytes that have no place yet.
+  // The host's buffer for bytes without a place.
   static constexpr std::size_t kScratchBytes = 64U << 10;
 
   enum class State : std::uint8_t {
     kConnecting,
     kOpen,
-    kEnding,  // The user has left; the rest is sent, and the peer's FIN waited for.
+    kEnding,  // The user has closed it: sends the rest, then waits for the peer's FIN.
     kGone,
   };
 
-  // `events`: null until set_events(), of an accepted one.
+  // `events`: null for an accepted stream, until set_events().
   SocketStream(StreamHost& host, StreamCounters& counters, link::Fd fd, State state,
                StreamEvents* events, TimePoint deadline)
       : host_(host),
@@ -100,17 +100,17 @@ class SocketStream final : public Stream {
   State state() const { return state_; }
   bool is_gone() const { return state_ == State::kGone; }
   bool has_to_send() const { return !queue_.empty() || (wants_fin_ && !said_fin_); }
-  // Has something that the kernel may take.
+  // Has bytes or a FIN that the kernel may take now.
   bool wants_to_send() const { return has_to_send() && is_writable_ && !call_.is_out; }
   SentBytes sent() const { return sockets::sent_bytes(fd_); }
   std::uint32_t retransmissions() const { return sockets::retransmissions(fd_); }
   bool leads_to(IpAddress remote) const { return !is_gone() && sockets::leads_to(fd_, remote); }
   void ask_for_answer() const { sockets::ask_for_answer(fd_); }
   Duration silence() const { return sockets::silence(fd_); }
-  // To be open, or to have ended, by then.
+  // Until then a connecting stream must be open, and an ending one have ended.
   TimePoint deadline() const { return deadline_; }
 
-  // --- The user's --------------------------------------------------------------------------------
+  // --- Called by the user ------------------------------------------------------------------------
   std::size_t room() const override;
   bool write(std::span<const std::byte> copied, std::span<const Fragment> referenced) override;
   void finish() override;
@@ -128,29 +128,30 @@ class SocketStream final : public Stream {
     if (!is_gone()) host_.on_shut_window(fd_, lasted);
   }
 
-  // --- The host's --------------------------------------------------------------------------------
-  // What epoll says, edge by edge.
+  // --- Called by the host ------------------------------------------------------------------------
+  // Events of epoll, edge-triggered.
   void on_ready(TimePoint now, std::uint32_t epoll_events);
   bool is_readable() const { return is_readable_ && !is_gone() && !call_.is_out; }
-  // Every turn reads it. So what comes is looked at in one turn and taken from the kernel in the
-  // next: that acknowledges it, for which nobody should wait who waits for the bytes.
+  // The host reads this stream in every turn. A little data is then peeked at in one turn and
+  // removed from the kernel in the next, because the removal sends an acknowledgement, for which
+  // the user should not wait.
   void set_direct(bool is_direct) { is_direct_ = is_direct; }
-  // Something may have come that epoll was not asked for.
+  // Data may have arrived without an event, since epoll does not watch a direct stream for it.
   void expect() { is_readable_ |= state_ != State::kConnecting && !has_ended_; }
-  // Until there is no more for now, or others should have their turn. True when bytes came.
+  // Receives until there is no more for now or a burst is complete. True: bytes were received.
   bool receive(TimePoint now, std::span<std::byte> scratch);
-  // The same for what is to be sent. True when bytes left.
+  // The same for sending. True: bytes were sent.
   bool send(TimePoint now);
-  // Tells the user how much the peer's TCP has acknowledged. True: of all that was written.
+  // Tells the user how much the peer's TCP has acknowledged. True: all that was written.
   bool tell_delivery(TimePoint now);
-  // The worker's call has come back.
+  // A worker has finished this stream's call.
   void on_call_done(TimePoint now);
-  // A worker has a call of it: it is not to be destroyed.
+  // A worker has a call of this stream, which must not be destroyed.
   bool has_call_out() const { return call_.is_out; }
   // The deadline has passed.
   void give_up(TimePoint now);
 
-  // The host's: what had been sent when it looked for losses last.
+  // For the host: the state at its last check for losses.
   SentBytes sent_before;
   TimePoint looked_at = TimePoint::min();
 
@@ -188,24 +189,24 @@ class SocketStream final : public Stream {
   StreamEvents* events_;
   TimePoint deadline_;
   TxQueue queue_;
-  std::uint64_t taken_bytes_ = 0;  // By the kernel.
+  std::uint64_t taken_bytes_ = 0;  // Taken by the kernel.
   bool is_readable_ = false;
   bool is_writable_ = true;
-  bool expects_place_ = false;  // The next message's bytes: its header is read alone.
+  bool expects_place_ = false;  // Reads the next header alone: its message may have a place.
   std::uint32_t reads_until_probe_ = 0;
   bool is_direct_ = false;
-  bool reads_little_ = false;   // As it did last.
-  std::size_t seen_bytes_ = 0;  // Were looked at, and are still the kernel's.
-  bool may_end_ = false;        // A FIN or an error lies behind the bytes: read until it comes.
-  bool has_ended_ = false;      // The peer's direction.
-  int send_errno_ = 0;          // Nothing can be sent: what has come is read, then it fails.
+  bool reads_little_ = false;   // The last read returned at most kLittle bytes.
+  std::size_t seen_bytes_ = 0;  // Peeked at and passed on, but still in the kernel.
+  bool may_end_ = false;        // A FIN or an error follows the bytes: read until it is found.
+  bool has_ended_ = false;      // The peer's direction has ended.
+  int send_errno_ = 0;          // A send failed: the stream fails once received bytes are read.
   bool wants_fin_ = false;
   bool said_fin_ = false;
   StreamHealth health_at_end_;
-  // At most one, either way: while it is out nothing else is done with the socket, whose lock it
-  // holds.
+  // At most one call in either direction. While a worker has it the lane leaves the socket alone,
+  // because the worker's call holds the socket's lock.
   BulkCall call_;
-  std::size_t call_bytes_ = 0;  // What it is for: of a send all, of a receive those with a place.
+  std::size_t call_bytes_ = 0;  // Requested bytes: all of a send, those with a place of a receive.
   std::array<std::byte, msg::kChunkRecordBytes> behind_;
 };
 

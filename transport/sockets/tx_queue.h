@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a stream has still to give to the kernel, in order: copied bytes in a ring of their own, and
-// pieces of the user's memory.
+// The bytes that a stream has still to give to the kernel, in order: copies, in a ring, and pieces
+// of the user's memory.
 #pragma once
 
 #include <algorithm>
@@ -26,14 +26,14 @@ class TxQueue {
 
   bool empty() const { return first_ == end_; }
   std::size_t bytes() const { return bytes_; }
-  // The next push() will succeed, whatever it brings.
+  // The next push() will succeed, however large it is.
   bool has_room() const {
-    // What does not fit before the ring's end begins anew at its start.
+    // Twice, because a copy that does not fit before the ring's end is put at its start.
     return kPieces - (end_ - first_) > Stream::kMaxReferenced &&
            kCopyBytes - (copied_ - freed_) >= 2 * Stream::kMaxCopiedBytes;
   }
 
-  // All or nothing.
+  // Takes all or nothing. False: there is no room.
   bool push(std::span<const std::byte> copied, std::span<const Fragment> referenced) {
     if (!has_room()) return false;
     if (!copied.empty()) push_copy(copied);
@@ -45,7 +45,7 @@ class TxQueue {
     return true;
   }
 
-  // The next bytes, at most `most` of them, and how many vectors they are in.
+  // Fills `out` with the next bytes, at most `most` of them. Returns the number of vectors.
   std::size_t gather(std::span<iovec> out, std::size_t most) const {
     std::size_t count = 0;
     for (std::uint32_t i = first_; i != end_ && count < out.size() && most != 0; ++i, ++count) {
@@ -58,7 +58,7 @@ class TxQueue {
     return count;
   }
 
-  // The kernel has taken so many.
+  // Removes bytes that the kernel has taken.
   void pop(std::size_t bytes) {
     bytes_ -= bytes;
     while (bytes != 0) {
@@ -84,7 +84,7 @@ class TxQueue {
   struct Piece {
     const std::byte* data;
     std::uint32_t size_bytes;
-    std::uint64_t copied_end;  // Of the ring, once it is gone.
+    std::uint64_t copied_end;  // freed_ once the piece is gone.
   };
 
   Piece& piece(std::uint32_t i) { return pieces_[i % kPieces]; }
@@ -102,19 +102,19 @@ class TxQueue {
     bytes_ += bytes.size();
     const auto size = static_cast<std::uint32_t>(bytes.size());
     if (!empty() && piece(end_ - 1).data + piece(end_ - 1).size_bytes == to) {
-      piece(end_ - 1).size_bytes += size;  // Small messages leave in one piece.
+      piece(end_ - 1).size_bytes += size;  // So that small messages leave in one piece.
       piece(end_ - 1).copied_end = copied_;
     } else {
       piece(end_++) = {to, size, copied_};
     }
   }
 
-  std::uint32_t first_ = 0;  // Wrap.
+  std::uint32_t first_ = 0;  // First and end of the pieces; both wrap around.
   std::uint32_t end_ = 0;
   std::size_t bytes_ = 0;
-  std::uint64_t copied_ = 0;  // Of the ring, ever; its remainder is the place.
-  std::uint64_t freed_ = 0;
-  // Here already: memory that ends is refused where a stream is made. Not touched before it is
+  std::uint64_t copied_ = 0;  // Bytes of the ring used so far; modulo kCopyBytes: the next place.
+  std::uint64_t freed_ = 0;   // Bytes of the ring freed so far.
+  // Allocated here, so that a lack of memory is found when the stream is made. Untouched until
   // used.
   const std::unique_ptr<std::byte[]> copy_{new std::byte[kCopyBytes]};
   std::array<Piece, kPieces> pieces_;

@@ -13,20 +13,20 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(ListenAdvice, OfPortsNamesTheRangeAndTheFile) {
+TEST(ListenAdvice, ForTakenPortsNamesTheRangeAndTheFile) {
   Device device;
   device.first_port = 7472;
   device.last_port = 7473;
   EXPECT_THAT(listen_advice({Errc::kBusy, EADDRINUSE, "bind"}, device, "/etc/ztcp.conf"),
               HasSubstr("takes a port of 7472-7473: widen first_port and last_port in "
                         "/etc/ztcp.conf"));
-  // Without a config the kernel chooses, and has none left.
+  // Without a config the kernel chooses the port, and has none left.
   EXPECT_THAT(listen_advice({Errc::kBusy, EADDRINUSE, "bind"}, Device{}, ""),
               HasSubstr("sysctl -w net.ipv4.ip_local_port_range="));
 }
 
-// Kernels before 5.7 want a privilege for it.
-TEST(ListenAdvice, OfBindingToAnInterfaceNamesThePrivilege) {
+// Kernels before 5.7 require a privilege.
+TEST(ListenAdvice, ForARefusedBindToAnInterfaceNamesThePrivilege) {
   Device device;
   device.interface = "eth1";
   const std::string advice = listen_advice({Errc::kSystem, EPERM, "SO_BINDTODEVICE"}, device, "");
@@ -36,7 +36,7 @@ TEST(ListenAdvice, OfBindingToAnInterfaceNamesThePrivilege) {
   EXPECT_EQ(listen_advice({Errc::kSystem, EPERM, "bind"}, device, ""), "");
 }
 
-TEST(ResourceAdvice, NamesWhatIsMissing) {
+TEST(ResourceAdvice, NamesTheLimitOfTheMissingResource) {
   struct Row {
     int sys_errno;
     const char* advice;
@@ -51,7 +51,6 @@ TEST(ResourceAdvice, NamesWhatIsMissing) {
               HasSubstr("raise ulimit -n"));
 }
 
-// An address that has gone and ports that are all taken are one error to connect() and bind().
 TEST(InterfaceAdvice, NamesTheInterfaceAndTheCommand) {
   EXPECT_EQ(interface_advice(InterfaceState::kUp, "eth0"), "");
   EXPECT_EQ(interface_advice(InterfaceState::kSetDown, "eth0"),
@@ -61,8 +60,8 @@ TEST(InterfaceAdvice, NamesTheInterfaceAndTheCommand) {
   EXPECT_NE(interface_advice(InterfaceState::kMissing, "eth0").find("is gone"), std::string::npos);
 }
 
-// There may be no config.
-TEST(FailureAdvice, NamesCommandsAndNoFile) {
+// The host may have no config file.
+TEST(FailureAdvice, NamesCommandsAndNoConfigFile) {
   Device device;
   device.interface = "eth0";
   device.mtu_bytes = 9000;
@@ -74,7 +73,8 @@ TEST(FailureAdvice, NamesCommandsAndNoFile) {
   EXPECT_EQ(failure_advice(Errc::kRefused, device), "");
 }
 
-TEST(Shortage, OfAnAddressIsNotOneOfPorts) {
+// EADDRNOTAVAIL means a missing address from bind(), and a lack of ports from connect().
+TEST(Shortage, MissingAddressIsToldFromALackOfPorts) {
   Device device;
   device.interface = "eth1";
   device.address = Ipv4Address{0x0a090901};
@@ -89,7 +89,7 @@ TEST(Shortage, OfAnAddressIsNotOneOfPorts) {
   EXPECT_EQ(shortage({Errc::kRefused, ECONNREFUSED, "connect"}, device), "");
 }
 
-TEST(AddressAdvice, TellsWhyAnAddressThatIsThereCantBeBoundTo) {
+TEST(AddressAdvice, SaysWhyAnExistingAddressCantBeBound) {
   LocalAddress one{.interface = "v0", .prefix = *parse_ip_prefix("fd66::9/64")};
   const auto advice = [&](const char* address) {
     return address_advice(*parse_ip(address), std::span(&one, 1));
@@ -102,7 +102,7 @@ TEST(AddressAdvice, TellsWhyAnAddressThatIsThereCantBeBoundTo) {
   EXPECT_THAT(advice("fd66::9"), HasSubstr("start again in two seconds"));
 }
 
-// Of loopback, and of bridges that every host of a cluster has at the same address.
+// Loopback, and bridges that have the same address on every host of a cluster.
 TEST(OwnAddressAdvice, NamesAnAddressOfThisHost) {
   const std::vector<LocalAddress> all{
       {.interface = "lo", .prefix = *parse_ip_prefix("127.0.0.1/8")},

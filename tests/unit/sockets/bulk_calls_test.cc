@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A stream whose large pieces are moved by a worker that is as slow as the test wants.
+// A stream with a worker that runs only when the test says so.
 #include "transport/sockets/bulk_calls.h"
 
 #include <deque>
@@ -26,7 +26,7 @@ Bytes test_bytes() {
   return bytes;
 }
 
-// Works when it is told to, or waited for.
+// Its call runs when the test runs it, or when the stream waits for it.
 class OneWorker final : public Workers {
  public:
   std::size_t count() const override { return is_there ? 1 : 0; }
@@ -67,7 +67,7 @@ class BulkStream : public testing::Test, public StreamEvents, public StreamHost 
     const Fragment fragment{out.data(), static_cast<std::uint32_t>(size), 0};
     ASSERT_TRUE(stream->write({}, {&fragment, 1}));
   }
-  // The peer says so much, and epoll that it came.
+  // The peer sends so many bytes, and epoll reports them.
   void hear(std::size_t size) {
     ASSERT_EQ(::send(peer.get(), out.data(), size, 0), static_cast<ssize_t>(size));
     stream->on_ready(now, EPOLLIN);
@@ -128,13 +128,13 @@ class ThreeWorkers final : public Workers {
   std::vector<std::size_t> woken;
 };
 
-// Each gets a call before anybody has two, and more than two nobody; all are woken.
-TEST(BulkCalls, AreForWhoIsLeastBusy) {
+// Each worker gets one call before any gets its second and last, and each call wakes its worker.
+TEST(BulkCalls, GoToTheLeastBusyWorker) {
   ThreeWorkers workers;
   BulkCalls calls(3, workers);
   std::deque<BulkCall> given;
   while (calls.has_room()) {
-    given.emplace_back().kind = BulkCall::Kind::kSend;  // Of nothing, to nowhere.
+    given.emplace_back().kind = BulkCall::Kind::kSend;  // Without bytes or a descriptor.
     calls.give(given.back());
   }
   EXPECT_EQ(workers.woken, (std::vector<std::size_t>{0, 1, 2, 0, 1, 2}));
@@ -146,22 +146,22 @@ TEST(BulkCalls, AreForWhoIsLeastBusy) {
   EXPECT_FALSE(calls.has_room());
 }
 
-TEST_F(BulkStream, LargePiecesAreWrittenByTheWorker) {
+TEST_F(BulkStream, LargePiecesAreReceivedByTheWorker) {
   hear(kLarge + 20);
   EXPECT_FALSE(receive());
-  EXPECT_FALSE(stream->is_readable()) << "a call is out";
-  EXPECT_EQ(in[0], std::byte{0x11}) << "nothing is there yet";
+  EXPECT_FALSE(stream->is_readable()) << "the worker has the call";
+  EXPECT_EQ(in[0], std::byte{0x11}) << "nothing is received yet";
   EXPECT_FALSE(collect());
   EXPECT_TRUE(calls.work(0));
   EXPECT_EQ(placed, 0U);
   EXPECT_TRUE(collect());
   EXPECT_EQ(placed, kLarge);
-  EXPECT_EQ(other, 20U) << "what lies behind";
+  EXPECT_EQ(other, 20U) << "the bytes behind the piece";
   EXPECT_EQ(in, Bytes(out.begin(), out.begin() + kLarge));
 }
 
-// The order within is ordered_copy()'s; pieces larger than what the worker receives to.
-TEST_F(BulkStream, WhatSomebodyPollsIsCopiedByTheWorker) {
+// The piece is larger than the worker's buffer. ordered_copy() has tests of its own for the order.
+TEST_F(BulkStream, PolledMemoryIsFilledByTheWorkersCopies) {
   is_polled = true;
   hear(kLarge + 20);
   EXPECT_FALSE(receive());
@@ -173,7 +173,7 @@ TEST_F(BulkStream, WhatSomebodyPollsIsCopiedByTheWorker) {
   EXPECT_EQ(counters.copied_bytes, kLarge + 20);
 }
 
-TEST_F(BulkStream, WhatComesWhileACallIsOutIsNotMissed) {
+TEST_F(BulkStream, BytesThatArriveDuringACallAreNotMissed) {
   hear(20'000);
   EXPECT_FALSE(receive());
   EXPECT_TRUE(calls.work(0));
@@ -183,7 +183,7 @@ TEST_F(BulkStream, WhatComesWhileACallIsOutIsNotMissed) {
   EXPECT_TRUE(stream->is_readable());
 }
 
-TEST_F(BulkStream, WhatIsWrittenWhileACallIsOutIsSentAfterIt) {
+TEST_F(BulkStream, BytesWrittenDuringACallAreSentAfterIt) {
   hear(kLarge);
   EXPECT_FALSE(receive());
   write(20);
@@ -196,7 +196,7 @@ TEST_F(BulkStream, WhatIsWrittenWhileACallIsOutIsSentAfterIt) {
   EXPECT_EQ(read_all(), 20U);
 }
 
-TEST_F(BulkStream, SmallOrUnlentPiecesAreReadAtOnce) {
+TEST_F(BulkStream, SmallOrUnlentPiecesAreReceivedWithoutAWorker) {
   lends = false;
   hear(kLarge);
   EXPECT_TRUE(receive());
@@ -210,14 +210,14 @@ TEST_F(BulkStream, SmallOrUnlentPiecesAreReadAtOnce) {
   EXPECT_EQ(counters.worker_calls, 0U);
 }
 
-TEST_F(BulkStream, WithoutWorkersAllIsReadAtOnce) {
+TEST_F(BulkStream, WithoutWorkersLargePiecesAreReceivedInTheTurn) {
   worker.is_there = false;
   hear(kLarge);
   EXPECT_TRUE(receive());
   EXPECT_EQ(placed, kLarge);
 }
 
-TEST_F(BulkStream, WhatAWorkerSendsIsAcknowledgedWhenItIsGone) {
+TEST_F(BulkStream, AWorkersSendIsAcknowledgedOnceItIsCollected) {
   write(kLarge);
   EXPECT_FALSE(stream->send(now));
   EXPECT_FALSE(stream->wants_to_send());
@@ -229,7 +229,7 @@ TEST_F(BulkStream, WhatAWorkerSendsIsAcknowledgedWhenItIsGone) {
   EXPECT_EQ(read_all(), kLarge);
 }
 
-TEST_F(BulkStream, SaysFinBehindWhatAWorkerSends) {
+TEST_F(BulkStream, FinIsSentAfterAWorkersSend) {
   write(kLarge);
   EXPECT_FALSE(stream->send(now));
   stream->close();
@@ -244,7 +244,7 @@ TEST_F(BulkStream, SaysFinBehindWhatAWorkerSends) {
   EXPECT_EQ(::recv(peer.get(), &byte, 1, 0), 0);
 }
 
-TEST_F(BulkStream, TheEndBehindAPieceIsHeard) {
+TEST_F(BulkStream, APeersFinBehindAPieceIsNoticed) {
   hear(kLarge);
   EXPECT_FALSE(receive());
   ASSERT_EQ(shutdown(peer.get(), SHUT_WR), 0);
@@ -260,7 +260,7 @@ TEST_F(BulkStream, TheEndBehindAPieceIsHeard) {
   EXPECT_EQ(closed, 1);
 }
 
-// NCCL frees the buffer next.
+// NCCL frees the buffer right after the abort.
 TEST_F(BulkStream, AbortWaitsForTheWorkerAndNothingIsWrittenAfterwards) {
   hear(kLarge);
   EXPECT_FALSE(receive());
@@ -273,13 +273,13 @@ TEST_F(BulkStream, AbortWaitsForTheWorkerAndNothingIsWrittenAfterwards) {
   EXPECT_EQ(placed, 0U);
 }
 
-TEST_F(BulkStream, CloseAndSettleWaitForAReceive) {
+TEST_F(BulkStream, CloseAndSettlePlaceWaitForAWorkersReceive) {
   hear(kLarge);
   EXPECT_FALSE(receive());
   stream->settle_place();
   EXPECT_EQ(worker.waits, 1);
   EXPECT_TRUE(collect());
-  EXPECT_EQ(placed, kLarge) << "it is told all the same";
+  EXPECT_EQ(placed, kLarge) << "the user is told nevertheless";
   placed = 0;
   hear(kLarge);
   EXPECT_FALSE(receive());
@@ -289,8 +289,8 @@ TEST_F(BulkStream, CloseAndSettleWaitForAReceive) {
   EXPECT_EQ(placed, 0U);
 }
 
-// Who may never run again could still use the descriptor, whose number must not be another file's.
-TEST_F(BulkStream, WhereNobodyIsWaitedForTheDescriptorStaysOpen) {
+// A worker that may never finish could still use the descriptor, so its number must not be reused.
+TEST_F(BulkStream, DescriptorStaysOpenIfTheWaitForTheWorkerIsGivenUp) {
   descriptor = stream->fd();
   write(kLarge);
   EXPECT_FALSE(stream->send(now));
@@ -300,10 +300,10 @@ TEST_F(BulkStream, WhereNobodyIsWaitedForTheDescriptorStaysOpen) {
   EXPECT_GE(descriptor_flags(), 0);
 }
 
-TEST_F(BulkStream, AResetInTheMiddleFailsTheStream) {
+TEST_F(BulkStream, AResetDuringAWorkersReceiveEndsTheStream) {
   hear(20'000);
   EXPECT_FALSE(receive());
-  write(10);  // Unread at the peer, so that its end is a reset.
+  write(10);  // Unread at the peer, whose close is then a reset.
   peer = link::Fd();
   EXPECT_TRUE(calls.work(0));
   EXPECT_TRUE(collect());

@@ -50,22 +50,22 @@ TEST_F(Descriptors, AllButAReserveAreForConnections) {
   EXPECT_TRUE(budget.may_keep(960)) << "the application may raise its limit at any time";
 }
 
-TEST_F(Descriptors, WhatTheApplicationHasOpenIsNotLeft) {
+TEST_F(Descriptors, TheApplicationsDescriptorsAreNotLeft) {
   limit_to(1024);
   DescriptorBudget::Part one(budget);
   DescriptorBudget::Part other(budget);
   one.set(300);
   other.set(200);
   EXPECT_EQ(budget.left(), 460U);
-  EXPECT_TRUE(budget.may_keep(600)) << "100 of those below are not connections";
+  EXPECT_TRUE(budget.may_keep(600)) << "100 of the lower numbers are no connections";
   EXPECT_EQ(budget.in_use(), 600U);
   EXPECT_EQ(budget.left(), 360U);
   one.set(0);
   EXPECT_EQ(budget.connections(), 200U);
-  EXPECT_EQ(budget.left(), 660U) << "what one lane gives back any other may have";
+  EXPECT_EQ(budget.left(), 660U) << "a lane may have another lane's freed descriptors";
 }
 
-TEST_F(Descriptors, WhatTheApplicationHasClosedIsLeftAgain) {
+TEST_F(Descriptors, DescriptorsThatTheApplicationClosedAreLeftAgain) {
   limit_to(256);
   std::vector<Descriptor> files(239);
   for (Descriptor& file : files) file = Descriptor(dup(0));
@@ -77,7 +77,7 @@ TEST_F(Descriptors, WhatTheApplicationHasClosedIsLeftAgain) {
   EXPECT_NE(budget.left(), 0U);
 }
 
-TEST_F(Descriptors, AShortageIsSaidOnceAMinuteWithTheLimitAndTheCommand) {
+TEST_F(Descriptors, AShortageIsLoggedOnceAMinuteWithTheLimitAndTheCommand) {
   limit_to(128);
   DescriptorBudget::Part part(budget);
   part.set(100);
@@ -91,12 +91,12 @@ TEST_F(Descriptors, AShortageIsSaidOnceAMinuteWithTheLimitAndTheCommand) {
   EXPECT_NE(budget.shortage(now + 61s, kNoDescriptor), "");
 }
 
-TEST_F(Descriptors, OfTheMachineNamesTheSysctl) {
+TEST_F(Descriptors, AShortageOfTheMachineNamesTheSysctl) {
   EXPECT_THAT(budget.shortage(TimePoint{1h}, {Errc::kOutOfMemory, ENFILE, "socket"}),
               HasSubstr("sysctl -w fs.file-max="));
 }
 
-TEST_F(Descriptors, TheInitLineTellsWhatTheLimitAllows) {
+TEST_F(Descriptors, TheInitLineStatesTheConnectionsThatTheLimitAllows) {
   limit_to(1024);
   EXPECT_EQ(descriptors_text(960), "");
   EXPECT_THAT(descriptors_text(961),
@@ -126,8 +126,8 @@ class ScopedDescriptorLimit {
   rlimit before_{};
 };
 
-// Below what the training has open nothing new can be had; what is there goes on, and connections
-// that wait are served once there is room again.
+// With a limit below the open descriptors no connection can be opened. Existing connections go on,
+// and waiting ones are served once there is room again.
 TEST(DescriptorShortage, WithoutDescriptorsConnectionsWait) {
   TwoHosts hosts({.redial_window_ms = 500});
   Pair before = test::connect(hosts[0], hosts[1]);
@@ -169,7 +169,7 @@ TEST(DescriptorShortage, AConnectThatFindsNoDescriptorIsTriedAgain) {
   Result<bool> ready = false;
   const auto has_warned = [&] { return std::ranges::any_of(log.warnings(), names_descriptors); };
   while (ready && !has_warned()) ready = (*comm)->is_ready();
-  ASSERT_TRUE(ready) << "it failed at once";
+  ASSERT_TRUE(ready) << "it failed without a retry";
   EXPECT_FALSE(*ready);
   none.lift();
   while (ready && !*ready) {
@@ -179,7 +179,7 @@ TEST(DescriptorShortage, AConnectThatFindsNoDescriptorIsTriedAgain) {
   EXPECT_TRUE(ready) << log.warned();
 }
 
-// Streams of one host, with both ends of each connection: no lane has a share of its own.
+// All connections of one host with itself, so both ends count: no lane has a fixed share.
 TEST(DescriptorShortage, OneLaneMayHaveAllDescriptorsThatAShellGrants) {
   const ScopedDescriptorLimit shell(1024);
   TwoHosts hosts({.max_connections = 4096, .workers = 8, .flows = 1});

@@ -37,7 +37,7 @@ const char* const kEth1 =
     "net path=pci0000:16/0000:16:00.0/0000:17:00.0 name=eth1 mac=02:00:00:00:00:01 mtu=9000 "
     "speed=100000\n";
 
-TEST(SocketDevice, KnowsWhatSysfsSaysOfItsInterface) {
+TEST(SocketDevice, HasTheInterfacesPropertiesFromSysfs) {
   const test::Tree tree(kEth1);
   const Device device = device_on(tree, "eth1", "10.0.0.5/24", {at("eth1", "10.0.0.5/24", 3)});
   EXPECT_EQ(device.name, "ztcp0");
@@ -53,8 +53,8 @@ TEST(SocketDevice, KnowsWhatSysfsSaysOfItsInterface) {
   EXPECT_EQ(device.scope, 0U);
 }
 
-// Its device is the virtio bus's, which says nothing of where it is.
-TEST(SocketDevice, OfVirtioIsTheFunctionBehindIt) {
+// A virtio NIC's sysfs device is on the virtio bus, which has no PCI path.
+TEST(SocketDevice, VirtioNicHasThePciFunctionBehindIt) {
   test::Tree tree("pci path=pci0000:00/0000:00:05.0 id=1af4:1041 class=020000 numa=0\n");
   const std::string virtio = "sys/devices/pci0000:00/0000:00:05.0/virtio2";
   tree.add_folder(virtio + "/net/eth0");
@@ -70,7 +70,7 @@ TEST(SocketDevice, OfVirtioIsTheFunctionBehindIt) {
   EXPECT_EQ(device.mtu_bytes, 0U);
 }
 
-TEST(SocketDevice, OfABondHasNoFunction) {
+TEST(SocketDevice, BondHasNoPciFunction) {
   test::Tree tree;
   tree.add_folder("sys/devices/virtual/net/bond0");
   tree.add_file("sys/devices/virtual/net/bond0/speed", "50000\n");
@@ -84,8 +84,8 @@ TEST(SocketDevice, OfABondHasNoFunction) {
   EXPECT_EQ(device.numa_node, -1);
 }
 
-// A pod's: its driver says 10 Gb/s of every one, whatever lies behind its other end.
-TEST(SocketDevice, OfAVethHasASpeedInNameOnly) {
+// Such as a pod's: the driver reports 10 Gb/s for every veth.
+TEST(SocketDevice, VethHasANominalSpeed) {
   test::Tree tree;
   const std::string folder = "sys/devices/virtual/net/eth0";
   tree.add_file(folder + "/speed", "10000\n");
@@ -95,7 +95,8 @@ TEST(SocketDevice, OfAVethHasASpeedInNameOnly) {
   const Device device = device_on(tree, "eth0", "10.0.0.5/24", host);
   EXPECT_EQ(device.speed_mbps, 10000U);
   EXPECT_EQ(device.speed_source, SpeedSource::kNominal);
-  EXPECT_NE(device_text(device).find("10000 Mb/s (in name: it is virtual)"), std::string::npos);
+  EXPECT_NE(device_text(device).find("10000 Mb/s (nominal: a virtual interface)"),
+            std::string::npos);
 
   config::Fabric told = configured("eth0", "10.0.0.5/24");
   told.nics[0].speed_mbps = 25000;
@@ -105,7 +106,7 @@ TEST(SocketDevice, OfAVethHasASpeedInNameOnly) {
   EXPECT_EQ(device_on(tree, "eth0", "10.0.0.5/24", host).speed_source, SpeedSource::kTold);
 }
 
-TEST(SocketDevice, HasTheReceiveQueuesOfItsNics) {
+TEST(SocketDevice, HasTheReceiveQueuesOfTheLowerInterfaces) {
   test::Tree tree;
   const std::string all = "sys/devices/virtual/net/";
   const auto make = [&](const std::string& name, int queues) {
@@ -134,13 +135,13 @@ TEST(SocketDevice, HasTheReceiveQueuesOfItsNics) {
   EXPECT_EQ(count("eth1"), 4U);
   EXPECT_EQ(count("lo"), 1U);
   EXPECT_EQ(count("tun0"), 0U);
-  EXPECT_EQ(count("bond0"), 6U) << "its own are there in name";
+  EXPECT_EQ(count("bond0"), 6U) << "its own carry no packets";
   EXPECT_EQ(count("bond0.7"), 6U);
-  stands_on("eth1", "bond0");  // No kernel does.
+  stands_on("eth1", "bond0");  // A cycle, which no kernel makes, must not recurse for ever.
   EXPECT_GT(count("bond0"), 1U);
 }
 
-TEST(SocketDevice, BelievesTheConfigBeforeSysfs) {
+TEST(SocketDevice, ConfigOverridesSysfs) {
   const test::Tree tree(kEth1);
   config::Fabric fabric = configured("eth1", "10.0.0.5/24");
   fabric.nics[0].speed_mbps = 25000;
@@ -153,21 +154,21 @@ TEST(SocketDevice, BelievesTheConfigBeforeSysfs) {
   EXPECT_EQ(devices->front().nccl_devices, 3U);
 }
 
-TEST(SocketDevice, IsBoundWhereAnotherInterfaceIsInItsNetwork) {
+TEST(SocketDevice, SocketsAreBoundIfAnotherInterfaceIsInTheNetwork) {
   const test::Tree tree;
   const LocalAddress own = at("eth1", "10.0.0.5/24", 3);
   const auto bound = [&](const LocalAddress& other) {
     return device_on(tree, "eth1", "10.0.0.5/24", {own, other}).bind_to_device;
   };
   EXPECT_TRUE(bound(at("eth0", "10.0.0.4/24", 2)));
-  EXPECT_TRUE(bound(at("eth0", "10.0.9.4/16", 2))) << "whose network includes it";
-  EXPECT_TRUE(bound(at("eth0", "10.0.0.4/32", 2))) << "as clouds hand them out";
+  EXPECT_TRUE(bound(at("eth0", "10.0.9.4/16", 2))) << "a larger network includes it";
+  EXPECT_TRUE(bound(at("eth0", "10.0.0.4/32", 2))) << "as clouds assign them";
   EXPECT_FALSE(bound(at("eth0", "10.0.1.4/24", 2)));
   EXPECT_FALSE(bound(at("eth0", "10.0.0.4/24", 2, "down")));
   EXPECT_FALSE(bound(at("eth1", "10.0.0.6/24", 3))) << "a second address of its own";
 }
 
-TEST(SocketDevice, OfALinkLocalAddressHasItsZone) {
+TEST(SocketDevice, LinkLocalAddressHasItsZone) {
   const test::Tree tree;
   const Device device = device_on(tree, "eth1", "fe80::5/64",
                                   {at("eth0", "fe80::5/64", 2), at("eth1", "fe80::5/64", 3)});
@@ -175,12 +176,12 @@ TEST(SocketDevice, OfALinkLocalAddressHasItsZone) {
   EXPECT_FALSE(device.bind_to_device);
 }
 
-TEST(SocketDevice, IsNoneWithoutItsAddress) {
+TEST(SocketDevice, InterfaceWithoutTheConfiguredAddressIsAnError) {
   EXPECT_FALSE(devices_of(configured("eth1", "10.0.0.5/24"), Host{at("eth1", "10.0.0.6/24", 3)}));
   EXPECT_FALSE(devices_of(configured("eth1", "10.0.0.5/24"), Host{at("eth0", "10.0.0.5/24", 2)}));
 }
 
-TEST(SocketDevice, WithoutAConfigIsCalledAsItsInterface) {
+TEST(SocketDevice, WithoutAConfigHasTheInterfacesName) {
   const test::Tree tree(kEth1);
   const Host host = {at("lo", "127.0.0.1/8", 1), at("eth1", "10.0.0.5/24", 3),
                      at("eth1:2", "10.0.7.5/24", 3)};
@@ -188,7 +189,7 @@ TEST(SocketDevice, WithoutAConfigIsCalledAsItsInterface) {
   settings.tcp.max_connections = 77;
   const auto fabric = fabric_of(settings, {.ifname = "eth"}, host);
   ASSERT_TRUE(fabric);
-  EXPECT_EQ(fabric->tcp.max_connections, 77U) << "what a config says of the rest holds";
+  EXPECT_EQ(fabric->tcp.max_connections, 77U) << "the config's other settings hold";
   const auto devices = devices_of(*fabric, host, tree.root() + "/sys");
   ASSERT_TRUE(devices);
   ASSERT_EQ(devices->size(), 2U);
@@ -201,7 +202,7 @@ TEST(SocketDevice, WithoutAConfigIsCalledAsItsInterface) {
             "by NCCL_SOCKET_IFNAME=eth");
 }
 
-TEST(SocketDevice, WithoutAConfigMayBeNone) {
+TEST(SocketDevice, WithoutAFittingInterfaceTheErrorListsThoseOfTheHost) {
   const auto none = fabric_of({}, {.ifname = "ens"},
                               Host{at("lo", "127.0.0.1/8", 1), at("eth1", "10.0.0.5/24", 3, "down"),
                                    at("eth2", "2001:db8::1/64", 4, "no-carrier")});
@@ -213,7 +214,7 @@ TEST(SocketDevice, WithoutAConfigMayBeNone) {
   EXPECT_TRUE(fabric_of({}, {}, Host{}).error().ends_with("has none with an address"));
 }
 
-TEST(SocketDevice, WithoutAConfigOneThatPeersMayNotReachIsWarnedOf) {
+TEST(SocketDevice, ChosenInterfaceThatPeersMayBeUnableToReachIsWarnedOf) {
   test::LogCapture log;
   LocalAddress slave = at("eth0", "10.0.0.5/24", 2);
   slave.master = "bond0";
@@ -221,25 +222,25 @@ TEST(SocketDevice, WithoutAConfigOneThatPeersMayNotReachIsWarnedOf) {
   ASSERT_TRUE(fabric_of({}, {}, Host{slave, local}));
   ASSERT_EQ(log.warnings().size(), 2U);
   EXPECT_EQ(log.warnings()[0],
-            "eth0: it is a part of bond0, so peers may not reach it at 10.0.0.5, and no interface "
-            "fits NCCL's rules (all but docker*, lo* and virbr*) that has none of that; name one "
-            "by NCCL_SOCKET_IFNAME");
+            "eth0: it is a part of bond0, so peers may be unable to reach it at 10.0.0.5, and no "
+            "better interface fits NCCL's rules (all but docker*, lo* and virbr*); choose one "
+            "with NCCL_SOCKET_IFNAME");
   EXPECT_NE(log.warnings()[1].find("eth1: it has a link-local address alone"), std::string::npos);
   ASSERT_TRUE(fabric_of({}, {.ifname = "=eth1"}, Host{slave, local}));
   EXPECT_EQ(log.warnings().size(), 2U) << "it was named";
   ASSERT_TRUE(fabric_of({}, {}, Host{slave, at("bond0", "10.0.0.6/24", 5)}));
   EXPECT_EQ(log.warnings().size(), 2U);
   EXPECT_EQ(log.infos().back(),
-            "eth0 is not used: it is a part of bond0, and other interfaces serve");
+            "eth0 is not used: it is a part of bond0, and other interfaces fit");
 }
 
-TEST(SocketDevice, SaysWhatIsOdd) {
+TEST(SocketDevice, TextStatesUnknownPropertiesAndBoundSockets) {
   const test::Tree tree;
   const std::string text = device_text(device_on(
       tree, "eth1", "10.0.0.5/24", {at("eth1", "10.0.0.5/24", 3), at("eth0", "10.0.0.4/24", 2)}));
   EXPECT_EQ(text,
             "eth1 10.0.0.5 (sockets bound to it: another interface is in this network), no PCI "
-            "function, 10000 Mb/s (a guess: its driver does not tell), any GPU, NUMA node unknown, "
+            "function, 10000 Mb/s (a guess: its driver reports none), any GPU, NUMA node unknown, "
             "MTU unknown, ports 7472-7535; GPUDirect RDMA off: kernel sockets end in host memory; "
             "chosen by /etc/ztcp.conf");
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What happens to sockets besides messages: strangers, connections cut in the middle, a process
-// without descriptors.
+// Faults of the sockets transport: strangers' connections, connections reset in the middle, a
+// process without descriptors.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -39,7 +39,7 @@ Descriptor connected_to(Endpoint endpoint) {
   return fd;
 }
 
-// Passes bytes on between who dials it and `to`, until it is told to reset all it has.
+// Relays bytes between its clients and `to`; reset_all() resets all connections.
 class Relay {
  public:
   explicit Relay(Endpoint to) : to_(to), listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -91,7 +91,7 @@ class Relay {
     const ssize_t got = recv(way[from].get(), buffer.data(), buffer.size(), 0);
     if (got <= 0) {
       shutdown(way[1 - from].get(), SHUT_WR);
-      way[from] = Descriptor(dup(listener_.get()));  // Says nothing more.
+      way[from] = Descriptor(dup(listener_.get()));  // A placeholder that is not read from.
       return;
     }
     for (ssize_t sent = 0; sent < got;) {
@@ -122,9 +122,9 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Resets,
                                          HostKind{"WorkersForOneFlow", {.workers = 2, .flows = 1}}),
                          [](const auto& row) { return row.param.name; });
 
-// Bytes that the peer's kernel had acknowledged die with the connection: they are sent again, each
-// counts once.
-TEST_P(Resets, AConnectionThatIsResetInTheMiddleIsDialledAgain) {
+// A reset loses bytes that the peer's kernel had acknowledged. They are sent again, and each is
+// delivered once.
+TEST_P(Resets, AConnectionResetDuringTransferIsRedialledAndLosesNothing) {
   TwoHosts hosts(GetParam().options);
   auto listener = hosts[1].listen(0, {});
   ASSERT_TRUE(listener);
@@ -184,7 +184,7 @@ std::size_t watched() {
   return count;
 }
 
-// A child between vfork() and exec() has them all.
+// Duplicates all sockets, as a child between vfork() and exec() has them.
 std::vector<Descriptor> second_of_each_socket() {
   std::vector<int> sockets;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
@@ -195,7 +195,7 @@ std::vector<Descriptor> second_of_each_socket() {
   return out;
 }
 
-TEST(Faults, NothingIsHeardOfAClosedConnectionThatAnotherProcessHoldsOpen) {
+TEST(Faults, AClosedConnectionThatAnotherProcessHoldsOpenIsNotWatched) {
   TwoHosts hosts;
   auto listener = hosts[1].listen(0, {});
   ASSERT_TRUE(listener);
@@ -210,9 +210,9 @@ TEST(Faults, NothingIsHeardOfAClosedConnectionThatAnotherProcessHoldsOpen) {
   EXPECT_EQ(watched(), connected - 2);
 }
 
-// The kernel would apply the user timeout to the connecting, too. A listener whose backlog is full
-// answers nobody.
-TEST(Faults, WhoDoesNotAnswerIsGivenUpAfterTheConnectTimeout) {
+// The kernel would apply the user timeout to connect(), too. A listener with a full accept queue
+// does not answer.
+TEST(Faults, ASilentPeerIsGivenUpAfterTheConnectTimeout) {
   config::Fabric settings = host_settings();
   settings.tcp.user_timeout_ms = 200;
   settings.tcp.connect_timeout_ms = 2000;
@@ -244,7 +244,7 @@ TEST(Faults, TheDescriptorsThatAShellGrantsSufficeForSeveralFlows) {
     Pair pair = test::connect(hosts[0], hosts[1]);
     const std::size_t connected = watched();
     const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    // Two more, with two ends each; they come beside messages.
+    // Two more flows, with two ends each; they are opened while messages are sent.
     while (watched() != connected + 4 && std::chrono::steady_clock::now() < patience)
       expect_carries(pair, pattern(1U << 20, 5));
     EXPECT_EQ(watched(), connected + 4);
@@ -254,11 +254,11 @@ TEST(Faults, TheDescriptorsThatAShellGrantsSufficeForSeveralFlows) {
 
 class Strangers : public testing::TestWithParam<std::int32_t> {};
 
-// Where there are two queues they are looked at before they are dealt.
+// With two queues the connections are pending until they are dealt out.
 INSTANTIATE_TEST_SUITE_P(Workers, Strangers, testing::Values(0, 8),
                          [](const auto& row) { return row.param == 0 ? "none" : "two_queues"; });
 
-TEST_P(Strangers, AtThePortHurtNobody) {
+TEST_P(Strangers, DoNotDisturbOtherConnections) {
   TwoHosts hosts({.workers = GetParam()});
   auto listener = hosts[1].listen(0, {});
   ASSERT_TRUE(listener);
@@ -271,22 +271,22 @@ TEST_P(Strangers, AtThePortHurtNobody) {
     const Bytes noise = pattern(300 + i, i);
     EXPECT_EQ(send(noisy.back().get(), noise.data(), noise.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(noise.size()));
-    // The beginning of our protocol, and no more.
+    // Only the first bytes of the protocol.
     const std::uint32_t magic = 0x7063747a;
     EXPECT_EQ(send(silent.back().get(), &magic, 1 + i % 4, MSG_NOSIGNAL),
               static_cast<ssize_t>(1 + i % 4));
   }
   Pair pair = test::connect(hosts[0], hosts[1]);
   expect_carries(pair, pattern(1U << 20, 3));
-  // Who does not speak it is thrown out at once.
+  // Connections that speak another protocol are closed at once.
   for (const Descriptor& fd : noisy) {
     std::byte byte{};
     EXPECT_LE(recv(fd.get(), &byte, 1, 0), 0);
   }
 }
 
-// Whichever of a device's first descriptors is the one too many.
-TEST(Faults, ADeviceThatFindsNoDescriptorSaysWhatGivesItOne) {
+// A device opens several descriptors, and any of them may fail.
+TEST(Faults, ADeviceWithoutADescriptorLogsTheCommandThatHelps) {
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
   std::vector<std::string> missing;

@@ -11,7 +11,7 @@ namespace {
 
 using Host = std::vector<LocalAddress>;
 
-// As getifaddrs() lists: IPv4 first, then IPv6, global before link-local.
+// In the order of getifaddrs(): IPv4 first, then IPv6, global before link-local.
 const Host kCloud = {at("lo", "127.0.0.1/8", 1),   at("eth0", "10.0.0.5/24", 2),
                      at("eth1", "10.0.1.5/24", 3), at("docker0", "172.17.0.1/16", 4, "no-carrier"),
                      at("lo", "::1/128", 1),       at("eth0", "2001:db8::5/64", 2),
@@ -33,12 +33,12 @@ InterfaceRequest rank_0_at(std::string comm_id, std::string_view address, std::u
   return {.comm_id = std::move(comm_id), .comm_id_host = parse_ip(address), .comm_id_zone = zone};
 }
 
-TEST(ChooseInterfaces, WithoutARequestAllButLoopbackAndBridges) {
+TEST(ChooseInterfaces, WithoutARequestAllButLoopbackAndBridgesAreChosen) {
   EXPECT_EQ(taken({}), "eth0 10.0.0.5/24, eth1 10.0.1.5/24");
   EXPECT_EQ(choose_interfaces({}, kCloud).by, "NCCL's rules (all but docker*, lo* and virbr*)");
 }
 
-TEST(ChooseInterfaces, InfinibandGoesBeforeAll) {
+TEST(ChooseInterfaces, InfinibandIsPreferredToAllOthers) {
   const Host host = {at("eth0", "10.0.0.5/24", 2), at("ib0", "10.9.0.5/24", 3),
                      at("ibs4", "10.9.1.5/24", 4)};
   EXPECT_EQ(taken({}, host), "ib0 10.9.0.5/24, ibs4 10.9.1.5/24");
@@ -46,7 +46,7 @@ TEST(ChooseInterfaces, InfinibandGoesBeforeAll) {
   EXPECT_EQ(taken(named("eth"), host), "eth0 10.0.0.5/24");
 }
 
-TEST(ChooseInterfaces, BridgesThenLoopbackWhereThereIsNothingElse) {
+TEST(ChooseInterfaces, BridgesAndLoopbackAreChosenIfThereIsNothingElse) {
   const Host bridges = {at("lo", "127.0.0.1/8", 1), at("virbr0", "192.168.122.1/24", 5),
                         at("docker0", "172.17.0.1/16", 4)};
   EXPECT_EQ(taken({}, bridges), "docker0 172.17.0.1/16");
@@ -57,11 +57,11 @@ TEST(ChooseInterfaces, BridgesThenLoopbackWhereThereIsNothingElse) {
   EXPECT_EQ(taken({}, {}), "");
 }
 
-TEST(ChooseInterfaces, TheVariableDecidesAloneWhereItIsSet) {
+TEST(ChooseInterfaces, NcclSocketIfnameAloneDecidesIfItIsSet) {
   EXPECT_EQ(taken(named("eth1")), "eth1 10.0.1.5/24");
   EXPECT_EQ(taken(named("=eth1,lo")), "lo 127.0.0.1/8, eth1 10.0.1.5/24");
   EXPECT_EQ(taken(named("^eth0")), "lo 127.0.0.1/8, eth1 10.0.1.5/24");
-  EXPECT_EQ(taken(named("ens")), "") << "found or failed: no other takes its place";
+  EXPECT_EQ(taken(named("ens")), "") << "no other interface takes its place";
   EXPECT_EQ(choose_interfaces(named("ens"), kCloud).by, "NCCL_SOCKET_IFNAME=ens");
   EXPECT_EQ(taken(named("=")), taken({})) << "one character says nothing";
 }
@@ -71,32 +71,32 @@ TEST(ChooseInterfaces, TheFamilyIsTheFirstAddressesUnlessItIsSaid) {
   EXPECT_EQ(taken(named("", "AF_INET6")), "eth0 2001:db8::5/64");
   EXPECT_EQ(taken(named("eth1", "AF_INET6")), "eth1 fe80::6/64");
   EXPECT_EQ(taken(named("lo", "AF_INET6")), "") << "NCCL never takes ::1";
-  EXPECT_EQ(taken(named("eth0", "inet6")), "eth0 10.0.0.5/24") << "NCCL ignores what it knows not";
+  EXPECT_EQ(taken(named("eth0", "inet6")), "eth0 10.0.0.5/24") << "NCCL ignores unknown families";
   EXPECT_EQ(choose_interfaces(named("eth0", "AF_INET6"), kCloud).by,
             "NCCL_SOCKET_IFNAME=eth0 and NCCL_SOCKET_FAMILY=AF_INET6");
   const Host only_v6 = {at("lo", "127.0.0.1/8", 1), at("eth0", "2001:db8::5/64", 2)};
   EXPECT_EQ(taken({}, only_v6), "eth0 2001:db8::5/64");
 }
 
-TEST(ChooseInterfaces, WithoutACarrierAnInterfaceIsNone) {
+TEST(ChooseInterfaces, AnInterfaceWithoutCarrierIsNotChosen) {
   const Host host = {at("eth0", "10.0.0.5/24", 2, "no-carrier"),
                      at("eth1", "10.0.1.5/24", 3, "down"), at("eth2", "10.0.2.5/24", 4)};
   EXPECT_EQ(taken({}, host), "eth2 10.0.2.5/24");
   EXPECT_EQ(taken(named("eth0"), host), "");
 }
 
-TEST(ChooseInterfaces, AnInterfaceCountsOnce) {
+TEST(ChooseInterfaces, AnInterfaceWithTwoAddressesIsChosenOnce) {
   const Host host = {at("eth0", "10.0.0.5/24", 2), at("eth0", "10.0.0.6/24", 2),
                      at("eth1", "10.0.1.5/24", 3)};
   EXPECT_EQ(taken({}, host), "eth0 10.0.0.5/24, eth1 10.0.1.5/24");
 }
 
-TEST(ChooseInterfaces, OfAnInterfacesAddressesTheFirstThatPeersReachCounts) {
+TEST(ChooseInterfaces, AnInterfacesFirstAddressThatPeersReachIsChosen) {
   EXPECT_EQ(taken({}, {at("eth0", "169.254.7.5/16", 2), at("eth0", "10.0.0.6/24", 2)}),
             "eth0 10.0.0.6/24");
   EXPECT_EQ(taken(named("lo"), {at("lo", "127.0.0.1/8", 1), at("lo", "10.55.0.1/32", 1)}),
             "lo 10.55.0.1/32")
-      << "a host whose address is routed to it";
+      << "an address that is routed to the host";
   EXPECT_EQ(taken(named("lo")), "lo 127.0.0.1/8");
 }
 
@@ -105,7 +105,7 @@ LocalAddress in_state(LocalAddress one, AddressState state) {
   return one;
 }
 
-TEST(ChooseInterfaces, AnAddressThatAnotherHostHasIsNone) {
+TEST(ChooseInterfaces, ADuplicateAddressIsNotChosen) {
   const LocalAddress duplicate = in_state(at("v0", "fd66::9/64", 2), AddressState::kDuplicate);
   const LocalAddress good = at("v0", "fd66::2/64", 2);
   EXPECT_EQ(taken({}, {duplicate, good}), "v0 fd66::2/64");
@@ -113,7 +113,7 @@ TEST(ChooseInterfaces, AnAddressThatAnotherHostHasIsNone) {
   EXPECT_EQ(taken(rank_0_at("[fd66::1]:4444", "fd66::1"), {duplicate, good}), "v0 fd66::2/64");
   const LocalAddress fresh = in_state(at("v0", "fd66::9/64", 2), AddressState::kTentative);
   EXPECT_EQ(taken({}, {fresh, good}), "v0 fd66::2/64");
-  EXPECT_EQ(taken({}, {fresh}), "v0 fd66::9/64") << "which will be good in two seconds";
+  EXPECT_EQ(taken({}, {fresh}), "v0 fd66::9/64") << "usable in two seconds";
 }
 
 LocalAddress part_of(const char* master, LocalAddress one) {
@@ -121,7 +121,7 @@ LocalAddress part_of(const char* master, LocalAddress one) {
   return one;
 }
 
-TEST(ChooseInterfaces, OddOnesAreTakenOnlyWhereThereIsNoOther) {
+TEST(ChooseInterfaces, BondMembersAndLinkLocalAreChosenOnlyIfThereIsNoOther) {
   const LocalAddress slave = part_of("bond0", at("eth0", "10.0.0.5/24", 2));
   const LocalAddress bond = at("bond0", "10.0.0.6/24", 5);
   const LocalAddress local = at("eth3", "fe80::6/64", 4);
@@ -132,10 +132,10 @@ TEST(ChooseInterfaces, OddOnesAreTakenOnlyWhereThereIsNoOther) {
   EXPECT_EQ(oddity_of(choice.left_out[1]), "has a link-local address alone");
   EXPECT_EQ(taken({}, {slave, local}), "eth0 10.0.0.5/24, eth3 fe80::6/64");
   EXPECT_EQ(taken(named("=eth0,eth3"), {slave, bond, local}), "eth0 10.0.0.5/24, eth3 fe80::6/64")
-      << "by name";
+      << "chosen by name";
 }
 
-TEST(ChooseInterfaces, SixteenAtMost) {
+TEST(ChooseInterfaces, AtMostSixteenInterfacesAreChosen) {
   Host host;
   for (std::uint32_t i = 0; i < 20; ++i)
     host.push_back(at("eth" + std::to_string(i), "10.0." + std::to_string(i) + ".5/24", i + 2));
@@ -143,14 +143,15 @@ TEST(ChooseInterfaces, SixteenAtMost) {
   EXPECT_EQ(choose_interfaces({}, host).taken.back().interface, "eth15");
 }
 
-TEST(ChooseInterfaces, RankZeroIsAHint) {
+TEST(ChooseInterfaces, TheInterfaceInRankZerosNetworkIsPreferred) {
   EXPECT_EQ(taken(rank_0_at("10.0.1.77:4444", "10.0.1.77")), "eth1 10.0.1.5/24");
   EXPECT_EQ(choose_interfaces(rank_0_at("10.0.1.77:4444", "10.0.1.77"), kCloud).by,
             "NCCL_COMM_ID=10.0.1.77:4444");
-  EXPECT_EQ(taken(rank_0_at("10.7.1.77:4444", "10.7.1.77")), taken({})) << "of no network of ours";
+  EXPECT_EQ(taken(rank_0_at("10.7.1.77:4444", "10.7.1.77")), taken({}))
+      << "in no network of this host";
   EXPECT_EQ(taken(rank_0_at("[2001:db8::9]:4444", "2001:db8::9")), "eth0 2001:db8::5/64");
   EXPECT_EQ(taken(rank_0_at("127.0.0.1:4444", "127.0.0.1")), "lo 127.0.0.1/8");
-  // The variable that names interfaces goes before, and so does InfiniBand.
+  // NCCL_SOCKET_IFNAME goes before, and so does InfiniBand.
   InterfaceRequest both = rank_0_at("10.0.1.77:4444", "10.0.1.77");
   both.ifname = "eth0";
   EXPECT_EQ(taken(both), "eth0 10.0.0.5/24");
@@ -159,7 +160,7 @@ TEST(ChooseInterfaces, RankZeroIsAHint) {
   EXPECT_EQ(taken(rank_0_at("10.0.1.77:4444", "10.0.1.77"), with_ib), "ib0 10.9.0.5/24");
 }
 
-TEST(ChooseInterfaces, ALinkLocalRankZeroIsOnItsOwnLink) {
+TEST(ChooseInterfaces, ALinkLocalRankZeroIsReachedByItsZone) {
   EXPECT_EQ(taken(rank_0_at("[fe80::9%eth1]:4444", "fe80::9", 3)), "eth1 fe80::6/64");
   EXPECT_EQ(taken(rank_0_at("[fe80::9%eth0]:4444", "fe80::9", 2)), "eth0 fe80::5/64");
   EXPECT_EQ(taken(rank_0_at("[fe80::9]:4444", "fe80::9")), taken({}));
@@ -170,7 +171,7 @@ std::string host_of(std::string_view comm_id) {
   return host ? host->name + "|" + host->zone : "none";
 }
 
-TEST(CommIdHost, IsReadInEveryFormOfNccls) {
+TEST(CommIdHost, IsParsedInEveryFormThatNcclAccepts) {
   EXPECT_EQ(host_of("10.0.0.1:4444"), "10.0.0.1|");
   EXPECT_EQ(host_of("host7.example:4444"), "host7.example|");
   EXPECT_EQ(host_of("[2001:db8::1]:4444"), "2001:db8::1|");

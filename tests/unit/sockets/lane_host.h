@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A host on the kernel's loopback without a thread of its own: every turn is the test's.
+// A host on the kernel's loopback without a thread of its own: the test runs every turn.
 #pragma once
 
 #include <cstddef>

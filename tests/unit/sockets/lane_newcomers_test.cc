@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Flows that come to a lane, by whichever receive queue of the NIC.
+// Accepted connections: their receive queues, and the lanes to which they are dealt.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -33,7 +33,7 @@ namespace {
 
 constexpr IpAddress kOther{Ipv4Address{0x7f000002}};  // Not the receiver's own.
 
-// The kernel tells nothing over loopback: the test does.
+// The kernel reports no receive queue over loopback, so the test supplies the numbers.
 class Newcomers : public testing::Test {
  protected:
   using Queue = std::optional<std::uint32_t>;
@@ -50,7 +50,7 @@ class Newcomers : public testing::Test {
                                         [&](LaneConfig& config) { config.device.address = from; });
     listener = *comms::CommListener::open(receiver);
   }
-  // On which queue it is: what is said of its other end names it.
+  // Returns the receiver's description of its peer, which names the lane's queue.
   std::string connect() {
     const ListenAddress address = *parse_listen_address(listener->handle().bytes);
     senders.push_back(*comms::SendingComm::connect(sender, address.endpoint, address.cookie));
@@ -72,7 +72,7 @@ class Newcomers : public testing::Test {
         fmt::format(", {} refused_rx_queue", flows));
   }
 
-  std::vector<Queue> told;  // Of one flow after the other.
+  std::vector<Queue> told;  // The receive queues of successive flows.
   std::size_t asked = 0;
   std::shared_ptr<LaneHost> receiver;
   std::shared_ptr<LaneHost> sender;
@@ -81,7 +81,7 @@ class Newcomers : public testing::Test {
   std::vector<RecvCommPtr> receivers;
 };
 
-TEST_F(Newcomers, AreSentToAReceiveQueueThatServesFewer) {
+TEST_F(Newcomers, AreRefusedUntilTheyArriveOnAReceiveQueueWithFewerFlows) {
   make({7, 7, 7, 8, 9});
   for (int i = 0; i < 3; ++i) connect();
   EXPECT_EQ(asked, 5U);
@@ -89,7 +89,7 @@ TEST_F(Newcomers, AreSentToAReceiveQueueThatServesFewer) {
   EXPECT_EQ(receiver->lanes.front()->summary().find("connections_failed"), std::string::npos);
 }
 
-TEST_F(Newcomers, AreTakenWhereNoPortLeadsElsewhere) {
+TEST_F(Newcomers, AreTakenAfterTheLastRefusalOnAnyReceiveQueue) {
   make(std::vector<Queue>(1 + 1 + RxPlacement::kMostRefusals, 7));
   connect();
   connect();
@@ -97,8 +97,8 @@ TEST_F(Newcomers, AreTakenWhereNoPortLeadsElsewhere) {
   EXPECT_TRUE(has_refused(RxPlacement::kMostRefusals)) << receiver->lanes.front()->summary();
 }
 
-// Several queues, each with a lane: who comes again is no other.
-TEST_F(Newcomers, KeepTheirTurnWhereTheyComeAgain) {
+// A refused session that connects again is not counted as another in the round-robin.
+TEST_F(Newcomers, KeepTheirLaneAfterARefusal) {
   make({7, 7, 7, 8, 9}, /*lanes=*/2);
   EXPECT_NE(connect().find("queue 0"), std::string::npos);
   EXPECT_NE(connect().find("queue 1"), std::string::npos);
@@ -106,20 +106,20 @@ TEST_F(Newcomers, KeepTheirTurnWhereTheyComeAgain) {
   EXPECT_EQ(asked, 5U);
 }
 
-TEST_F(Newcomers, OfNoKnownQueueAreTakenAndSaidOnce) {
+TEST_F(Newcomers, WithoutAKnownReceiveQueueAreTakenAndLoggedOnce) {
   const test::LogCapture log;
   make({std::nullopt, std::nullopt, std::nullopt}, /*lanes=*/2);
   for (int i = 0; i < 3; ++i) connect();
   EXPECT_EQ(asked, 3U);
   EXPECT_EQ(std::ranges::count(
                 log.infos(),
-                "lo: flows are not spread over its 4 RX queues: the driver does not tell by which "
-                "of them one from 127.0.0.2 comes"),
+                "lo: flows are not spread over its 4 RX queues: the driver does not report "
+                "the queue of a flow from 127.0.0.2"),
             1);
 }
 
-// 64 strangers who say nothing would cost as many system calls in each turn.
-TEST(Lobby, IsLookedAtWhenItIsDue) {
+// 64 silent strangers would cost as many system calls in each turn.
+TEST(Lobby, IsCheckedAtIntervalsAndNotInEachTurn) {
   const auto host = std::make_shared<LaneHost>(1, 64, 2);
   comms::Doorbell doorbell;
   const TimePoint start = comms::Poller::read_clock();
@@ -150,8 +150,8 @@ TEST(Lobby, IsLookedAtWhenItIsDue) {
   EXPECT_TRUE(strays());
 }
 
-// While it lasts, not only when the last connection has ended.
-TEST_F(Newcomers, ThatAreNotTheJobsAreWarnedOf) {
+// The warning comes while strangers connect, not only when the last connection has ended.
+TEST_F(Newcomers, FromStrangersAreWarnedOf) {
   const test::LogCapture log;
   make({});
   std::vector<link::Fd> strangers;
@@ -169,7 +169,7 @@ TEST_F(Newcomers, ThatAreNotTheJobsAreWarnedOf) {
   EXPECT_THAT(log.warned(), testing::HasSubstr("strays_bad_magic"));
 }
 
-TEST_F(Newcomers, OfThisHostItselfSawNoNic) {
+TEST_F(Newcomers, FromThisHostAreNotAskedForTheirReceiveQueue) {
   make({}, 1, kLoopback4);
   connect();
   EXPECT_EQ(asked, 0U);

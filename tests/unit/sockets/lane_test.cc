@@ -21,8 +21,8 @@
 namespace ztcp::sockets {
 namespace {
 
-// The descriptors that are ours to have are taken: what is said helps.
-TEST(Lane, WithoutAPlaceForAStreamADialSaysWhatGivesItOne) {
+// All descriptors of the budget are in use.
+TEST(Lane, ADialWithoutADescriptorLogsTheCommandThatHelps) {
   const auto host = std::make_shared<LaneHost>(
       1, /*max_streams=*/0, /*queues=*/1,
       [](LaneConfig& config) { config.session.redial_window = std::chrono::milliseconds(200); });
@@ -50,15 +50,15 @@ std::size_t size_of_descriptor_table() {
   return size;
 }
 
-// The kernel makes the table larger behind a wait that a turn is not to have.
-TEST(Lane, TheTableOfDescriptorsIsLargeEnoughFromTheStart) {
+// The kernel enlarges the table behind a wait, which a turn must not have.
+TEST(Lane, TheDescriptorTableIsLargeEnoughFromTheStart) {
   ASSERT_LE(size_of_descriptor_table(), 256U);
   const LaneHost host(1, /*max_streams=*/300);
   EXPECT_GE(size_of_descriptor_table(), 300U);
 }
 
-// A receiver that has lost its sender asks so (msg/sender_probe.h).
-TEST(Lane, WhoOnlyAsksWhetherSomebodyListensIsDealtToNobody) {
+// A receiver that has lost its sender connects only to see whether it listens (msg/sender_probe.h).
+TEST(Lane, AConnectionThatIsClosedWithoutAHelloIsDealtToNoLane) {
   const auto host = std::make_shared<LaneHost>(1, /*max_streams=*/64, /*queues=*/2);
   auto listener = comms::CommListener::open(host);
   ASSERT_TRUE(listener);
@@ -72,7 +72,7 @@ TEST(Lane, WhoOnlyAsksWhetherSomebodyListensIsDealtToNobody) {
   for (int turn = 0; turn < 10; ++turn) ASSERT_TRUE((*listener)->accept());
   const OwnConnection connection(host, **listener);
   ASSERT_NE(connection.receiver, nullptr);
-  // The first in turn.
+  // The first of the round-robin.
   EXPECT_NE(connection.receiver->describe_peer().find("queue 0"), std::string::npos);
 }
 

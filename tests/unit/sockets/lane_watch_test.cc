@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A peer that says nothing is asked whether it lives. By the kernel, so in its time: this takes a
-// second and a bit.
+// A silent peer is probed by the kernel's keepalives. The kernel sends them after a second of
+// silence at the earliest, so the test takes a little longer than that.
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -25,7 +25,7 @@ TimePoint heard(LaneHost& host, IpAddress remote) {
       [&](TimePoint now) { return host.pollers.front()->backend().heard_from(now, remote); });
 }
 
-TEST(EngineWatch, AnIdlePeerThatIsProbedIsHeardOfSoonerThanByItsKeepalives) {
+TEST(LaneChecks, AProbedIdlePeerIsHeardSoonerThanByKeepalives) {
   const auto host = std::make_shared<LaneHost>(1);
   auto listener = comms::CommListener::open(host);
   ASSERT_TRUE(listener);

@@ -7,13 +7,13 @@
 namespace ztcp::sockets {
 namespace {
 
-TEST(LikelyStream, IsTheOneThatBringsMost) {
+TEST(LikelyStream, IsTheStreamThatReceivesMostOften) {
   LikelyStream<int> likely;
   int data = 0;
   int credit = 0;
   EXPECT_EQ(likely.get(), nullptr);
   for (int i = 0; i < 3; ++i) likely.note(data);
-  EXPECT_EQ(likely.get(), nullptr) << "that may be chance";
+  EXPECT_EQ(likely.get(), nullptr) << "three receives may be chance";
   likely.note(data);
   EXPECT_EQ(likely.get(), &data);
   for (int i = 0; i < 100; ++i) {
@@ -32,7 +32,7 @@ TEST(LikelyStream, IsTheOneThatBringsMost) {
   EXPECT_EQ(likely.get(), nullptr);
 }
 
-TEST(LikelyStream, IsNoneOfSeveralThatTakeTurns) {
+TEST(LikelyStream, IsNoneIfSeveralStreamsReceiveInTurns) {
   LikelyStream<int> likely;
   int streams[3] = {};
   for (int i = 0; i < 100; ++i) {

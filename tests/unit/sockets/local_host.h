@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Hosts by their addresses.
+// Addresses of an imaginary host.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace ztcp::sockets {
 
-// "eth0 10.0.0.5/24": up and running. Behind a blank: "down", or "no-carrier".
+// `state`: "down" or "no-carrier"; empty: up and running.
 inline LocalAddress at(std::string_view interface, std::string_view address, std::uint32_t index,
                        std::string_view state = {}) {
   LocalAddress one;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// An allocation that fails (ulimit -v) inside a turn ends the connection that needed it, and
-// nothing else.
+// An allocation that fails inside a turn (ulimit -v) ends only the connection that needed it.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -27,7 +26,7 @@ class ConnectInShortage : public testing::TestWithParam<std::size_t> {};
 INSTANTIATE_TEST_SUITE_P(Queues, ConnectInShortage, testing::Values(1, 2),
                          testing::PrintToStringParamName());
 
-TEST_P(ConnectInShortage, EndsWhereItNeedsMemoryAndHarmsNothingElse) {
+TEST_P(ConnectInShortage, FailsAloneWithoutMemory) {
   const test::LogCapture log;
   const auto host = [](std::uint64_t secret) {
     return std::make_shared<LaneHost>(secret, /*max_streams=*/64, GetParam());
@@ -42,13 +41,13 @@ TEST_P(ConnectInShortage, EndsWhereItNeedsMemoryAndHarmsNothingElse) {
   }));
 }
 
-TEST(MemoryShortage, LeavesOutALineOfTheLogAndNothingElse) {
+TEST(MemoryShortage, OmitsLogLinesAndNothingElse) {
   const test::LogCapture log;
   const auto host = std::make_shared<LaneHost>(/*secret=*/1);
   const auto listener = comms::CommListener::open(host);
   ASSERT_TRUE(listener);
   for (std::size_t nth = 1;; ++nth) {
-    std::this_thread::sleep_for(comms::StrangerLog::kLookInterval);  // The next look is due.
+    std::this_thread::sleep_for(comms::StrangerLog::kLookInterval);  // The next check is due.
     test::FailingAllocation failing(nth);
     EXPECT_TRUE(failing.during([&] { return (*listener)->accept(); }));
     if (!failing.has_failed()) break;

@@ -15,10 +15,10 @@
 namespace ztcp::sockets {
 namespace {
 
-constexpr std::uint32_t kFirst = 8200;  // Numbers are the kernel's.
+constexpr std::uint32_t kFirst = 8200;  // The kernel's number of the first queue.
 
-// A NIC that has so many queues, as its driver says or not, and its peers, who dial again as often
-// as they are told to.
+// A NIC, whose driver may report more queues than it has, and its peers, which redial after each
+// refusal.
 class RxPlacementTest : public testing::Test {
  protected:
   void make(std::size_t told, std::uint32_t seed) {
@@ -31,7 +31,7 @@ class RxPlacementTest : public testing::Test {
     return std::uniform_int_distribution<std::uint32_t>(
         0, static_cast<std::uint32_t>(queues) - 1)(random);
   }
-  // Returns how often it was refused. `hash`: where the next port leads.
+  // Returns how often the flow was refused. `hash`: gives the queue for the next port.
   std::uint32_t dial(const std::function<std::uint32_t()>& hash) {
     for (std::uint32_t tries = 1;; ++tries) {
       const std::uint32_t queue = hash();
@@ -69,23 +69,23 @@ TEST_F(RxPlacementTest, SpreadsFlowsOverAllQueues) {
       most_placed += most();
       most_alone += std::ranges::max(alone);
     }
-    // Two each are the ideal.
+    // Two flows for each queue are ideal.
     EXPECT_LT(most_placed / kSeeds - 2, 0.35 * (most_alone / kSeeds - 2)) << queues << " queues";
     EXPECT_LT(most_placed / kSeeds, 3.0) << queues << " queues";
   }
 }
 
-TEST_F(RxPlacementTest, RefusesWhereAnotherQueueServesFewer) {
+TEST_F(RxPlacementTest, RefusesAFlowIfAnotherQueueServesFewer) {
   make(2, 1);
   EXPECT_TRUE(placement->take(kFirst, 1));
-  EXPECT_FALSE(placement->take(kFirst, 1)) << "nobody has seen the other, but there is one";
+  EXPECT_FALSE(placement->take(kFirst, 1)) << "the other queue exists, though no flow used it yet";
   EXPECT_TRUE(placement->take(kFirst + 1, 2));
-  EXPECT_TRUE(placement->take(kFirst, 1)) << "none is better";
+  EXPECT_TRUE(placement->take(kFirst, 1)) << "no queue has fewer flows";
   EXPECT_FALSE(placement->take(kFirst, 1));
 }
 
-// It may say each time that it is the first.
-TEST_F(RxPlacementTest, WhoIsRefusedCountsForNothing) {
+// A peer may state each time that it is its first try.
+TEST_F(RxPlacementTest, RefusedFlowsAreNotCounted) {
   make(2, 1);
   ASSERT_TRUE(placement->take(kFirst, 1));
   for (int again = 0; again < 100; ++again) ASSERT_FALSE(placement->take(kFirst, 1));
@@ -93,34 +93,34 @@ TEST_F(RxPlacementTest, WhoIsRefusedCountsForNothing) {
   EXPECT_TRUE(placement->take(kFirst, 1));
 }
 
-TEST_F(RxPlacementTest, TakesAFlowAsItIsInTheEnd) {
+TEST_F(RxPlacementTest, TakesAFlowOnAnyQueueAfterTheLastRefusal) {
   make(4, 1);
   EXPECT_EQ(dial([] { return 0; }), 0U);
   EXPECT_EQ(dial([] { return 0; }), RxPlacement::kMostRefusals);
 }
 
-TEST_F(RxPlacementTest, FlowsThatEndFreeTheirPlace) {
+TEST_F(RxPlacementTest, EndedFlowsAreNoLongerCounted) {
   for (std::uint32_t seed = 0; seed < 50; ++seed) {
     make(4, seed);
     for (int flow = 0; flow < 400; ++flow) {
-      if (flow >= 16) {  // One after the other ends, wherever it is.
+      if (flow >= 16) {  // One flow ends for each new one, on any queue.
         std::uint32_t queue = any_of(4);
         while (flows[queue] == 0) queue = any_of(4);
         end(queue);
       }
       dial([&] { return any_of(4); });
     }
-    // Those that end make it uneven, and those that come even it out; by chance alone the
-    // difference would be 4 on average, and beyond 8 in some of these.
+    // Ended flows leave the queues uneven, and new flows even them out. By chance alone the
+    // difference would be 4 on average, and above 8 for some seeds.
     EXPECT_LE(most() - least(), 6U) << seed;
     for (std::uint32_t queue = 0; queue < 4; ++queue)
       while (flows[queue] != 0) end(queue);
     for (std::uint32_t queue = 0; queue < 4; ++queue)
-      EXPECT_TRUE(placement->take(kFirst + queue, 1)) << "all are free again";
+      EXPECT_TRUE(placement->take(kFirst + queue, 1)) << "all queues are free again";
   }
 }
 
-TEST_F(RxPlacementTest, OneThatComesBackIsCountedWhereItIs) {
+TEST_F(RxPlacementTest, AResumedFlowIsCountedOnItsQueue) {
   make(2, 1);
   placement->take_back(kFirst);
   placement->take_back(kFirst);
@@ -130,8 +130,8 @@ TEST_F(RxPlacementTest, OneThatComesBackIsCountedWhereItIs) {
   EXPECT_TRUE(placement->take(kFirst, 1));
 }
 
-// A bond says 16, and its NICs have 4.
-TEST_F(RxPlacementTest, SoonBelievesInNoQueueThatNobodySees) {
+// A bond reports 16 queues, and its NICs have 4.
+TEST_F(RxPlacementTest, SoonIgnoresQueuesThatNoFlowReaches) {
   for (std::uint32_t seed = 0; seed < 100; ++seed) {
     make(16, seed);
     for (int flow = 0; flow < 12; ++flow) dial([&] { return any_of(4); });
@@ -139,14 +139,14 @@ TEST_F(RxPlacementTest, SoonBelievesInNoQueueThatNobodySees) {
     const std::uint32_t before = refusals;
     EXPECT_LE(before, 12U * RxPlacement::kMostRefusals);
     for (int flow = 0; flow < 40; ++flow) dial([&] { return any_of(4); });
-    // Two or three of four tries find one of those that serve fewest, as on a NIC that has four.
+    // Two or three of four tries reach a queue with the fewest flows, as on a NIC that has four.
     EXPECT_LE(refusals - before, 40U * 3) << seed;
     EXPECT_LE(most() - least(), 4U) << seed;
   }
 }
 
-// A tunnel's hash, or one of addresses alone.
-TEST_F(RxPlacementTest, GivesUpWherePortsMeanNothing) {
+// Such as a tunnel's hash, or a hash of addresses alone.
+TEST_F(RxPlacementTest, StopsRefusingIfPortsDoNotChangeTheQueue) {
   for (std::uint32_t seed = 0; seed < 100; ++seed) {
     make(8, seed);
     for (int flow = 0; flow < 200; ++flow) {
@@ -158,7 +158,7 @@ TEST_F(RxPlacementTest, GivesUpWherePortsMeanNothing) {
   }
 }
 
-// A driver that is reset has other numbers for the same queues, over and over.
+// After each reset a driver has new numbers for the same queues.
 TEST_F(RxPlacementTest, CountsNoMoreQueuesThanItHasMemoryFor) {
   make(4, 1);
   for (std::uint32_t queue = 0; queue < 1000; ++queue) placement->take_back(kFirst + queue);
@@ -167,7 +167,7 @@ TEST_F(RxPlacementTest, CountsNoMoreQueuesThanItHasMemoryFor) {
   EXPECT_FALSE(placement->take(kFirst, 1));
 }
 
-TEST_F(RxPlacementTest, SaysOnceThatNobodyTellsOfQueues) {
+TEST_F(RxPlacementTest, NotesOnceThatQueuesAreNotReported) {
   make(4, 1);
   EXPECT_TRUE(placement->note_untold());
   EXPECT_FALSE(placement->note_untold());

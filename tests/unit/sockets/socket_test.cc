@@ -24,7 +24,7 @@
 namespace ztcp::sockets {
 namespace {
 
-// Of this thread alone, to its end.
+// For this thread alone, until it ends.
 void forbid_accepting(std::uint32_t sys_errno) {
   std::array<sock_filter, 4> filter{{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -37,8 +37,8 @@ void forbid_accepting(std::uint32_t sys_errno) {
   ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0), 0);
 }
 
-// Containers do that; a turn that tried for ever would hang the training.
-TEST(Accept, WhereItIsForbiddenEndsAndSaysSo) {
+// As a container's seccomp profile does. A turn that retried for ever would hang the training.
+TEST(Accept, ForbiddenByAFilterIsAnError) {
   Device device;
   device.address = Ipv4Address{0x7f000001};
   const Listening listening = *open_listener(device);
@@ -50,10 +50,10 @@ TEST(Accept, WhereItIsForbiddenEndsAndSaysSo) {
       EXPECT_EQ(accepted.error().sys_errno, sys_errno);
     }).join();
   }
-  EXPECT_TRUE(accept(listening.fd, {})) << "and nobody waits";
+  EXPECT_TRUE(accept(listening.fd, {})) << "an empty accept queue is no error";
 }
 
-// Of this thread alone, to its end: as kernels that can't poll busily.
+// Like a kernel without busy polling; for this thread alone, until it ends.
 void forget_napi_instances() {
   std::array<sock_filter, 6> filter{{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -92,7 +92,7 @@ int tcp_option(const link::Fd& fd, int number) {
   return value;
 }
 
-// Its kernel answers, so its silence is not counted.
+// The peer's kernel answers window probes, so no timeout counts.
 TEST(Stall, PeerThatDoesNotRead_IsAClosedWindowAndNoTimeout) {
   const SocketPair pair;
   EXPECT_TRUE(stall(pair.dialled).is_acked);
@@ -113,7 +113,7 @@ TEST(Stall, PeerThatDoesNotRead_IsAClosedWindowAndNoTimeout) {
   EXPECT_EQ(found.timeouts, 0U);
 }
 
-TEST(LimitSilence, ClosedWindow_AddsItsTime) {
+TEST(LimitSilence, ClosedWindow_AddsItsTimeToTheLimit) {
   const SocketPair pair;
   const SocketTimes times{.user_timeout = std::chrono::seconds(8)};
   limit_silence(pair.dialled, times, std::chrono::seconds(5));
@@ -122,14 +122,14 @@ TEST(LimitSilence, ClosedWindow_AddsItsTime) {
   EXPECT_EQ(tcp_option(pair.dialled, TCP_USER_TIMEOUT), 8'000);
 }
 
-TEST(Dial, SmallSegments_AreBothDirections) {
+TEST(Dial, SmallSegments_ApplyToBothDirections) {
   const SocketPair pair(1024);
   EXPECT_LE(tcp_option(pair.dialled, TCP_MAXSEG), 1024);
   EXPECT_LE(tcp_option(pair.accepted, TCP_MAXSEG), 1024);
   EXPECT_GT(tcp_option(SocketPair().dialled, TCP_MAXSEG), 1400);
 }
 
-TEST(InterfaceState, IsTheSystems) {
+TEST(InterfaceState, MissingInterfaceIsToldFromOneThatIsUp) {
   const SocketPair pair;
   EXPECT_EQ(interface_state(pair.dialled.get(), "lo"), InterfaceState::kUp);
   EXPECT_EQ(interface_state(pair.dialled.get(), "nosuch0"), InterfaceState::kMissing);
@@ -137,7 +137,7 @@ TEST(InterfaceState, IsTheSystems) {
             InterfaceState::kUp);
 }
 
-TEST(RxQueue, IsTheNicsElseACpuElseNotKnown) {
+TEST(RxQueue, IsTheNapiInstanceElseTheCpuElseUnknown) {
   Device device;
   device.address = Ipv4Address{0x7f000001};
   const Listening listening = *open_listener(device);
@@ -147,7 +147,7 @@ TEST(RxQueue, IsTheNicsElseACpuElseNotKnown) {
   while (accepted && !*accepted) accepted = accept(listening.fd, {});
   ASSERT_TRUE(accepted);
   const link::Fd& fd = (*accepted)->fd;
-  EXPECT_FALSE(rx_queue(fd)) << "no NIC, and the kernel says so";
+  EXPECT_FALSE(rx_queue(fd)) << "the kernel reports that there is no NIC";
   EXPECT_FALSE(rx_queue(link::Fd()));
   std::thread([&] {
     forget_napi_instances();

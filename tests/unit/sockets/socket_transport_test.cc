@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Comms over the kernel's loopback. Nothing here waits for time to pass: every loop polls as NCCL
-// does, and ends when the library answers.
+// Comms over the kernel's loopback. No test sleeps: every loop polls as NCCL does, until the
+// library answers.
 #include "transport/sockets/socket_transport.h"
 
 #include <string>
@@ -55,7 +55,7 @@ TEST_P(Transfers, TwoHundredConnectionsComeAndGo) {
   }
 }
 
-TEST(Line, SaysWhoseThreadsDriveADevice) {
+TEST(InitLine, StatesWhetherNcclsThreadsOrItsOwnDriveADevice) {
   const auto line = [](config::PollerMode mode) {
     return TwoHosts({.mode = mode})[0].describe_device(0);
   };
@@ -68,7 +68,7 @@ TEST(Line, SaysWhoseThreadsDriveADevice) {
   EXPECT_TRUE(line(config::PollerMode::kDedicated).ends_with(kOwn));
 }
 
-TEST(Line, SaysOverHowManyReceiveQueuesFlowsAreSpread) {
+TEST(InitLine, StatesOverHowManyReceiveQueuesFlowsAreSpread) {
   const auto line = [](std::uint32_t rx_queues) {
     Device device = loopback_device();
     device.rx_queues = rx_queues;
@@ -78,9 +78,9 @@ TEST(Line, SaysOverHowManyReceiveQueuesFlowsAreSpread) {
   EXPECT_TRUE(line(0).ends_with(", RX queues not told by the driver"));
 }
 
-// A mask that NCCL or a framework narrows between init and the first listen changes where threads
-// run, and neither how many there are nor what NCCL was shown.
-TEST(Plan, IsTheSameAtInitAndAtListenWhateverTheMaskIsThen) {
+// NCCL or a framework may narrow the CPU mask between init and the first listen. That changes where
+// threads run, but not their number, nor the NCCL devices.
+TEST(Plan, IsTheSameAtInitAndAtListenDespiteANarrowedCpuMask) {
   config::Fabric fabric = host_settings({.workers = -1});
   fabric.tunes_channels = true;
   const auto transport = *create(fabric, {loopback_device()}, cpus(128, 128, 0, {8, "8 GPUs"}));
@@ -104,19 +104,19 @@ TEST_P(Transfers, AClosedReceiverTouchesNoBufferAfterwards) {
   expect_closing_leaves_the_buffer(pair);
 }
 
-TEST_P(Transfers, AnAbortIsHeardAtOnce) {
+TEST_P(Transfers, AnAbortIsReportedToThePeerAtOnce) {
   for (const bool is_sender : {true, false}) {
     Pair pair = connect(hosts_[0], hosts_[1]);
     expect_an_abort_is_heard(pair, is_sender);
   }
 }
 
-TEST_P(Transfers, DeregisteredInFlightEndsTheConnection) {
+TEST_P(Transfers, DeregisteringMemoryInFlightEndsTheConnection) {
   Pair pair = connect(hosts_[0], hosts_[1]);
   expect_deregistering_ends_it(pair);
 }
 
-TEST(Connect, ToNobodyFailsByName) {
+TEST(Connect, ToAClosedPortFailsAndNamesThePeer) {
   TwoHosts hosts;
   auto listener = hosts[1].listen(0, {});
   ASSERT_TRUE(listener);
@@ -165,8 +165,9 @@ TEST(Connect, ToSharedMemoryIsRefusedWithBothAddresses) {
       << log.warnings()[0];
 }
 
-// Those that drive a NIC themselves call there, so that their end is heard of. They speak IPv4.
-TEST(Listen, AHandleSaysWhereTheProcessIsWatched) {
+// Processes that drive a NIC themselves connect to that port, so that their death is noticed. They
+// speak IPv4 only.
+TEST(Listen, AHandleNamesThePortOfTheDeathWatch) {
   const auto watch_port = [](IpAddress address, const char* watch_interface) {
     config::Fabric fabric = host_settings();
     fabric.messages.watch_interface = watch_interface;
@@ -179,19 +180,18 @@ TEST(Listen, AHandleSaysWhereTheProcessIsWatched) {
   EXPECT_EQ(watch_port(kLoopback6, "lo"), 0);
 }
 
-// Of a range of one, which somebody has: what is missing is named.
-TEST(Listen, ATakenRangeIsNamedAndServesOnceItIsFree) {
+// The range is one port, which another listener has.
+TEST(Listen, ATakenPortRangeIsNamedAndUsableOnceItIsFree) {
   Device device = loopback_device();
   auto anywhere = create(host_settings(), {device}, cpus_of_this_process());
   const auto first = (*anywhere)->listen(0, {});
   ASSERT_TRUE(first);
-  // One that is taken, for sure.
   std::uint16_t port = 0;
   {
     const test::LogCapture log;
     auto other = create(host_settings(), {device}, cpus_of_this_process());
     ASSERT_TRUE((*other)->listen(0, {}));
-    const std::string line = log.infos().at(1);  // Behind the watch's.
+    const std::string line = log.infos().at(1);  // After the death watch's line.
     const std::size_t at = line.find("listening at 127.0.0.1:");
     ASSERT_NE(at, std::string::npos) << line;
     port = static_cast<std::uint16_t>(std::stoi(line.substr(at + 23)));
@@ -204,7 +204,7 @@ TEST(Listen, ATakenRangeIsNamedAndServesOnceItIsFree) {
         << log.warnings()[0];
   }
   auto after = create(host_settings(), {device}, cpus_of_this_process());
-  EXPECT_TRUE((*after)->listen(0, {})) << "free again, whatever lingers of its connections";
+  EXPECT_TRUE((*after)->listen(0, {})) << "connections in TIME_WAIT do not matter";
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How many calls a stream makes for what comes, and how much of it is copied once more; and what
-// becomes of bytes when one end is gone.
+// A stream's system calls and copies for received bytes, and the bytes' fate when one end is gone.
 #include "transport/sockets/stream.h"
 
 #include <array>
@@ -24,7 +23,7 @@ namespace {
 
 constexpr std::size_t kHeader = msg::kChunkRecordBytes;
 
-// Messages: a header as long as a chunk's, which begins with the size of what follows.
+// Reads messages: a header as long as a chunk's, which begins with the size of the body, then that.
 class Reader final : public StreamEvents {
  public:
   explicit Reader(bool is_polled) : is_polled_(is_polled) {}
@@ -57,7 +56,7 @@ class Reader final : public StreamEvents {
   void on_closed(TimePoint) override { ++ends; }
   void on_failed(TimePoint, Error error) override { failures.push_back(error); }
 
-  std::vector<std::byte> body;  // Of all messages.
+  std::vector<std::byte> body;  // The bodies of all messages.
   int ends = 0;
   std::uint64_t delivered = 0;
   std::vector<Error> failures;
@@ -90,7 +89,7 @@ class StreamTest : public testing::Test, private StreamHost {
     stream = std::make_unique<SocketStream>(host(), counters, link::Fd(ends[1]),
                                             SocketStream::State::kOpen, reader.get(), kNever);
   }
-  // One message, of which all comes at once. Returns the calls that it took.
+  // Receives one message, which arrives as a whole. Returns the number of calls.
   std::uint64_t receive(std::size_t size) {
     std::vector<std::byte> bytes(kHeader + size);
     std::memcpy(bytes.data(), &size, sizeof size);
@@ -139,7 +138,7 @@ TEST_F(StreamTest, ASmallMessageTakesOneCall) {
   }
 }
 
-TEST_F(StreamTest, LargeMessagesArePutInTheirPlaceButTheFirst) {
+TEST_F(StreamTest, LargeMessagesButTheFirstAreReceivedInPlace) {
   make(/*is_polled=*/false);
   EXPECT_EQ(receive(30'000), 1U);
   copied();
@@ -147,32 +146,32 @@ TEST_F(StreamTest, LargeMessagesArePutInTheirPlaceButTheFirst) {
     EXPECT_EQ(receive(30'000), 2U) << i;
     EXPECT_EQ(copied(), kHeader) << i;
   }
-  // One more call when they become small, none for those that follow.
+  // One more call for the first small message, none for those that follow.
   EXPECT_EQ(receive(8), 2U);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(receive(8), 1U) << i;
 }
 
-// The kernel acknowledges what is taken from it, which takes longer than to look.
-TEST_F(StreamTest, WhatIsLittleIsTakenFromTheKernelInTheNextTurn) {
+// Removing bytes from the kernel sends an acknowledgement, which takes longer than to peek.
+TEST_F(StreamTest, SmallMessagesArePeekedAndRemovedInTheNextTurn) {
   make(/*is_polled=*/true);
   stream->set_direct(true);
   EXPECT_EQ(receive(8), 1U);
-  EXPECT_EQ(in_kernel(), 0) << "it may have been much";
+  EXPECT_EQ(in_kernel(), 0) << "the first read is no peek, since much may have arrived";
   for (int i = 0; i < 10; ++i) {
     EXPECT_EQ(receive(8), 1U);
-    EXPECT_EQ(in_kernel(), static_cast<int>(kHeader) + 8) << "it was handed on already";
+    EXPECT_EQ(in_kernel(), static_cast<int>(kHeader) + 8) << "passed on, but not removed";
     reader->body.clear();
     EXPECT_FALSE(stream->receive({}, scratch));
     EXPECT_EQ(in_kernel(), 0);
-    EXPECT_TRUE(reader->body.empty()) << "once";
+    EXPECT_TRUE(reader->body.empty()) << "passed on once";
   }
-  // What comes meanwhile is found behind it.
+  // Bytes that arrive before the removal are found behind the peeked ones.
   EXPECT_EQ(receive(8), 1U);
   EXPECT_EQ(receive(4000), 1U);
   EXPECT_EQ(in_kernel(), 0);
-  // More than is looked at, and the end.
+  // A message larger than a peek, and the end of the stream.
   EXPECT_LE(receive(100'000), 5U);
-  EXPECT_EQ(receive(8), 2U) << "whether there is a place now is asked behind a large one";
+  EXPECT_EQ(receive(8), 2U) << "after a large message the header is read alone";
   EXPECT_EQ(receive(8), 1U);
   EXPECT_EQ(receive(8), 1U);
   peer = link::Fd();
@@ -183,24 +182,24 @@ TEST_F(StreamTest, WhatIsLittleIsTakenFromTheKernelInTheNextTurn) {
   EXPECT_EQ(reader->ends, 1);
 }
 
-TEST_F(StreamTest, WhatWasLookedAtIsTakenBeforeWhatHasAPlace) {
+TEST_F(StreamTest, PeekedBytesAreRemovedBeforeBytesAreReceivedInPlace) {
   make(/*is_polled=*/false);
   stream->set_direct(true);
   receive(8);
-  // Its beginning was looked at.
+  // Its beginning is peeked at.
   receive(100'000);
   EXPECT_EQ(in_kernel(), 0);
 }
 
-TEST_F(StreamTest, MessagesWithoutAPlaceSeldomCostACallMore) {
+TEST_F(StreamTest, LargeMessagesWithoutAPlaceRarelyTakeASecondCall) {
   make(/*is_polled=*/true);
   std::uint64_t calls = 0;
   for (int i = 0; i < 640; ++i) calls += receive(30'000);
   EXPECT_LE(calls, 640U + 12U);
 }
 
-// What a peer said before it ended is not lost because we say something to it.
-TEST_F(StreamTest, WhatCameIsReadBeforeASendThatFailsEndsTheStream) {
+// A send to a peer that has closed fails, but must not lose the bytes that the peer sent before.
+TEST_F(StreamTest, ReceivedBytesAreReadBeforeAFailedSendEndsTheStream) {
   make(/*is_polled=*/false);
   const std::size_t size = 100'000;
   std::vector<std::byte> bytes(kHeader + size);
@@ -212,7 +211,7 @@ TEST_F(StreamTest, WhatCameIsReadBeforeASendThatFailsEndsTheStream) {
   stream->send({});
   EXPECT_FALSE(stream->is_gone());
   EXPECT_FALSE(stream->wants_to_send());
-  EXPECT_EQ(readable, 1) << "epoll may have told of it already";
+  EXPECT_EQ(readable, 1) << "epoll may have reported the bytes already";
   while (stream->is_readable()) stream->receive({}, scratch);
   EXPECT_EQ(reader->body.size(), size);
   EXPECT_EQ(reader->ends, 0);
@@ -221,7 +220,7 @@ TEST_F(StreamTest, WhatCameIsReadBeforeASendThatFailsEndsTheStream) {
   EXPECT_TRUE(stream->is_gone());
 }
 
-TEST_F(StreamTest, AUserThatAsksIsToldOnceThePeersKernelHasAll) {
+TEST_F(StreamTest, DeliveryIsReportedOnceThePeersKernelHasAllBytes) {
   make(/*is_polled=*/false);
   const std::array<std::byte, 8> word{};
   ASSERT_TRUE(stream->write(word, {}));
@@ -237,11 +236,11 @@ TEST_F(StreamTest, AUserThatAsksIsToldOnceThePeersKernelHasAll) {
   EXPECT_TRUE(stream->tell_delivery({}));
   EXPECT_EQ(reader->delivered, 8U);
   stream->close();
-  EXPECT_TRUE(stream->tell_delivery({})) << "nobody asks any more";
+  EXPECT_TRUE(stream->tell_delivery({})) << "a closed stream has no user to tell";
 }
 
-// A peer of userspace TCP that has closed refuses our last words (RFC 9293 SHLD-3).
-TEST_F(StreamTest, AResetBehindTheEndIsNoFailure) {
+// A peer on userspace TCP answers bytes after its close with RST (RFC 9293 SHLD-3).
+TEST_F(StreamTest, AResetAfterCloseIsNotCountedAsAFailure) {
   for (const bool is_in_use : {true, false}) {
     make(/*is_polled=*/false);
     const std::array<std::byte, 8> bye{};
@@ -249,7 +248,7 @@ TEST_F(StreamTest, AResetBehindTheEndIsNoFailure) {
     stream->on_ready({}, EPOLLOUT);
     stream->send({});
     if (!is_in_use) stream->close();
-    peer = {};  // With something unread, which makes it a reset.
+    peer = {};  // With unread bytes, so that the close is a reset.
     stream->on_ready({}, EPOLLIN | EPOLLRDHUP | EPOLLHUP);
     stream->receive({}, scratch);
     EXPECT_TRUE(stream->is_gone());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Two hosts in one process: transports over the kernel's loopback.
+// Two hosts in one process, each a transport over the kernel's loopback.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ struct HostOptions {
   std::uint32_t redial_window_ms = 7000;
 };
 
-// A row of tests that run with several.
+// A named parameter for tests that run with several kinds of hosts.
 struct HostKind {
   const char* name;
   HostOptions options;

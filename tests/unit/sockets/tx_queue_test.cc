@@ -21,7 +21,7 @@ Bytes bytes(std::size_t size, int seed) {
   return out;
 }
 
-// Takes as a kernel does, that has room for so many.
+// Takes bytes as a kernel with room for `most` would.
 Bytes take(TxQueue& queue, std::size_t most) {
   std::array<iovec, 8> vectors;
   const std::size_t count = queue.gather(vectors, most);
@@ -34,7 +34,7 @@ Bytes take(TxQueue& queue, std::size_t most) {
   return out;
 }
 
-TEST(TxQueue, GivesWhatItWasGivenInOrderHoweverItIsTaken) {
+TEST(TxQueue, KeepsTheOrderOfBytesTakenInPiecesOfAnySize) {
   std::mt19937_64 random(3);
   TxQueue queue;
   const Bytes user = bytes(100'000, 7);
@@ -79,7 +79,7 @@ TEST(TxQueue, SmallMessagesLeaveInOneVector) {
   EXPECT_EQ(vectors[0].iov_len, 440U);
 }
 
-TEST(TxQueue, IsAsGoodAsNewWhenCleared) {
+TEST(TxQueue, IsReusableAfterClear) {
   TxQueue queue;
   while (queue.has_room()) ASSERT_TRUE(queue.push(bytes(1000, 1), {}));
   take(queue, 1500);
