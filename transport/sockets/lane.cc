@@ -159,8 +159,8 @@ comms::TurnOutcome Lane::turn(TimePoint now, comms::Doorbell& doorbell) {
   if (now >= next_look_) look(now);
   if (has_gone_ || clients_.has_retired()) [[unlikely]]
     bury(now);
-  if (!lobby_.empty() || has_dealt_.load(std::memory_order_acquire)) [[unlikely]]
-    moved |= serve_newcomers(now);
+  if (!pending_.empty() || has_dealt_.load(std::memory_order_acquire)) [[unlikely]]
+    moved |= serve_pending(now);
   return {.moved = moved,
           .leaves_unsent = counters_.queued_bytes != 0,
           .moved_bytes = counters_.sent_bytes + counters_.received_bytes - bytes_before};
@@ -305,7 +305,7 @@ void Lane::bury(TimePoint now) {
 // Leaves out the deadlines of streams: they are seconds away, and no sleep delays them noticeably.
 TimePoint Lane::next_deadline() const {
   const TimePoint deadline = sessions_.next_deadline();
-  return lobby_.empty() ? deadline : std::min(deadline, lobby_again_);
+  return pending_.empty() ? deadline : std::min(deadline, next_pending_check_);
 }
 
 std::size_t Lane::unfinished() const {

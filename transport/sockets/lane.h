@@ -137,8 +137,8 @@ class Lane final : public comms::Backend, private msg::StreamSource, private Str
   bool collect_calls(TimePoint now);
   bool accept_all(TimePoint now);
   bool accept_next(TimePoint now);
-  bool serve_newcomers(TimePoint now);
-  void look_at_lobby(TimePoint now);
+  bool serve_pending(TimePoint now);
+  void check_pending(TimePoint now);
   void deal(TimePoint now, Accepted accepted, std::optional<std::uint64_t> session);
   std::uint8_t assign(std::optional<std::uint64_t> session);
   void take_dealt(TimePoint now);
@@ -189,12 +189,12 @@ class Lane final : public comms::Backend, private msg::StreamSource, private Str
   TimePoint next_nobody_left_{};
   comms::StrangerLog stranger_log_;
   // An accepted connection whose first record, which names its session, has not arrived.
-  struct Newcomer {
+  struct PendingConnection {
     Accepted accepted;
     TimePoint until;  // The record's deadline.
   };
-  std::vector<Newcomer> lobby_;
-  TimePoint lobby_again_{};      // When to check the pending connections next.
+  std::vector<PendingConnection> pending_;
+  TimePoint next_pending_check_{};
   std::vector<Lane*> dealt_to_;  // Empty: this is the only lane.
   std::size_t next_dealt_to_ = 0;
   // The latest assignments of new sessions to lanes.

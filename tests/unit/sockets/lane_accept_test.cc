@@ -34,7 +34,7 @@ namespace {
 constexpr IpAddress kOther{Ipv4Address{0x7f000002}};  // Not the receiver's own.
 
 // The kernel reports no receive queue over loopback, so the test supplies the numbers.
-class Newcomers : public testing::Test {
+class AcceptedConnections : public testing::Test {
  protected:
   using Queue = std::optional<std::uint32_t>;
 
@@ -81,7 +81,7 @@ class Newcomers : public testing::Test {
   std::vector<RecvCommPtr> receivers;
 };
 
-TEST_F(Newcomers, AreRefusedUntilTheyArriveOnAReceiveQueueWithFewerFlows) {
+TEST_F(AcceptedConnections, AreRefusedUntilTheyArriveOnAReceiveQueueWithFewerFlows) {
   make({7, 7, 7, 8, 9});
   for (int i = 0; i < 3; ++i) connect();
   EXPECT_EQ(asked, 5U);
@@ -89,7 +89,7 @@ TEST_F(Newcomers, AreRefusedUntilTheyArriveOnAReceiveQueueWithFewerFlows) {
   EXPECT_EQ(receiver->lanes.front()->summary().find("connections_failed"), std::string::npos);
 }
 
-TEST_F(Newcomers, AreTakenAfterTheLastRefusalOnAnyReceiveQueue) {
+TEST_F(AcceptedConnections, AreTakenAfterTheLastRefusalOnAnyReceiveQueue) {
   make(std::vector<Queue>(1 + 1 + RxPlacement::kMostRefusals, 7));
   connect();
   connect();
@@ -98,7 +98,7 @@ TEST_F(Newcomers, AreTakenAfterTheLastRefusalOnAnyReceiveQueue) {
 }
 
 // A refused session that connects again is not counted as another in the round-robin.
-TEST_F(Newcomers, KeepTheirLaneAfterARefusal) {
+TEST_F(AcceptedConnections, KeepTheirLaneAfterARefusal) {
   make({7, 7, 7, 8, 9}, /*lanes=*/2);
   EXPECT_NE(connect().find("queue 0"), std::string::npos);
   EXPECT_NE(connect().find("queue 1"), std::string::npos);
@@ -106,7 +106,7 @@ TEST_F(Newcomers, KeepTheirLaneAfterARefusal) {
   EXPECT_EQ(asked, 5U);
 }
 
-TEST_F(Newcomers, WithoutAKnownReceiveQueueAreTakenAndLoggedOnce) {
+TEST_F(AcceptedConnections, WithoutAKnownReceiveQueueAreTakenAndLoggedOnce) {
   const test::LogCapture log;
   make({std::nullopt, std::nullopt, std::nullopt}, /*lanes=*/2);
   for (int i = 0; i < 3; ++i) connect();
@@ -119,7 +119,7 @@ TEST_F(Newcomers, WithoutAKnownReceiveQueueAreTakenAndLoggedOnce) {
 }
 
 // 64 silent strangers would cost as many system calls in each turn.
-TEST(Lobby, IsCheckedAtIntervalsAndNotInEachTurn) {
+TEST(PendingConnections, AreCheckedAtIntervalsAndNotInEachTurn) {
   const auto host = std::make_shared<LaneHost>(1, 64, 2);
   comms::Doorbell doorbell;
   const TimePoint start = comms::Poller::read_clock();
@@ -151,7 +151,7 @@ TEST(Lobby, IsCheckedAtIntervalsAndNotInEachTurn) {
 }
 
 // The warning comes while strangers connect, not only when the last connection has ended.
-TEST_F(Newcomers, FromStrangersAreWarnedOf) {
+TEST_F(AcceptedConnections, FromStrangersAreWarnedOf) {
   const test::LogCapture log;
   make({});
   std::vector<link::Fd> strangers;
@@ -169,7 +169,7 @@ TEST_F(Newcomers, FromStrangersAreWarnedOf) {
   EXPECT_THAT(log.warned(), testing::HasSubstr("strays_bad_magic"));
 }
 
-TEST_F(Newcomers, FromThisHostAreNotAskedForTheirReceiveQueue) {
+TEST_F(AcceptedConnections, FromThisHostAreNotAskedForTheirReceiveQueue) {
   make({}, 1, kLoopback4);
   connect();
   EXPECT_EQ(asked, 0U);

@@ -27,10 +27,10 @@ namespace {
 constexpr std::size_t kAcceptsPerTurn = 8;
 // A device with several lanes deals a connection by its first record, which it awaits so long, for
 // so many pending connections at once.
-constexpr Duration kLobbyPatience = std::chrono::milliseconds(20);
-constexpr Duration kLobbyInterval = std::chrono::milliseconds(1);
+constexpr Duration kPendingTimeout = std::chrono::milliseconds(20);
+constexpr Duration kPendingInterval = std::chrono::milliseconds(1);
 constexpr Duration kFirstLook = std::chrono::microseconds(50);
-constexpr std::size_t kMostInLobby = 64;
+constexpr std::size_t kMostPending = 64;
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
 // Whether the accept queue holds a connection.
@@ -69,23 +69,24 @@ bool Lane::accept_next(TimePoint now) {
   if (!must_accept_) return false;
   if (dealt_to_.empty()) {
     take(now, std::move(**accepted));
-  } else if (lobby_.size() >= kMostInLobby) {
+  } else if (pending_.size() >= kMostPending) {
     deal(now, std::move(**accepted), std::nullopt);
   } else {
-    lobby_.push_back({std::move(**accepted), now + kLobbyPatience});
+    pending_.push_back({std::move(**accepted), now + kPendingTimeout});
     const TimePoint first_look = now + kFirstLook;
-    lobby_again_ = lobby_.size() == 1 ? first_look : std::min(lobby_again_, first_look);
+    next_pending_check_ =
+        pending_.size() == 1 ? first_look : std::min(next_pending_check_, first_look);
   }
   return true;
 }
 
 // A connection for which there is no memory is closed, and its peer redials. True: connections had
 // been dealt to this lane.
-bool Lane::serve_newcomers(TimePoint now) {
+bool Lane::serve_pending(TimePoint now) {
   const bool has_dealt = has_dealt_.load(std::memory_order_acquire);
   try {
     take_dealt(now);
-    if (now >= lobby_again_) look_at_lobby(now);
+    if (now >= next_pending_check_) check_pending(now);
   } catch (const std::bad_alloc&) {
     accept_again_ = now + kAcceptPause;
   }
@@ -95,10 +96,10 @@ bool Lane::serve_newcomers(TimePoint now) {
 // A hello follows its connection at once. A connection that sends nothing in time, or anything
 // else, is dealt to any lane, which refuses it. One that was closed is dropped: such a peer only
 // asked whether this process listens.
-void Lane::look_at_lobby(TimePoint now) {
-  lobby_again_ = now + kLobbyInterval;
+void Lane::check_pending(TimePoint now) {
+  next_pending_check_ = now + kPendingInterval;
   std::array<std::byte, msg::kSessionKnownBytes> first;
-  for (auto next = lobby_.begin(); next != lobby_.end();) {
+  for (auto next = pending_.begin(); next != pending_.end();) {
     const ssize_t got =
         recv(next->accepted.fd.get(), first.data(), first.size(), MSG_PEEK | MSG_DONTWAIT);
     const bool is_known = got == static_cast<ssize_t>(first.size());
@@ -108,7 +109,7 @@ void Lane::look_at_lobby(TimePoint now) {
       continue;
     }
     Accepted accepted = std::move(next->accepted);
-    next = lobby_.erase(next);
+    next = pending_.erase(next);
     if (!has_gone) deal(now, std::move(accepted), is_known ? msg::session_of(first) : std::nullopt);
   }
 }
