@@ -131,7 +131,7 @@ std::string interface_advice(InterfaceState state, const std::string& interface)
           "{0})",
           interface);
     case InterfaceState::kMissing:
-      return fmt::format("{} of this host is gone: ip -brief link lists its interfaces", interface);
+      return fmt::format("{} of this host is gone: ip -brief link lists the interfaces", interface);
   }
   return {};
 }

@@ -33,7 +33,7 @@ const LocalAddress* find(std::span<const LocalAddress> all, const config::Nic& n
   return found == all.end() ? nullptr : &*found;
 }
 
-// Whether another interface is in the same network, so that sockets must be bound to theirs. Not
+// Whether another interface is in the same network, in which case sockets are bound to theirs. Not
 // needed for link-local IPv6, since the zone names the interface.
 bool shares_network(const LocalAddress& ours, std::span<const LocalAddress> all) {
   if (ours.prefix.address.is_link_local_v6()) return false;

@@ -55,7 +55,7 @@ struct LaneConfig {
   std::uint8_t place = 0;
   // Limits the sessions of all lanes of the device. Null: session.max_sessions is the only limit.
   std::shared_ptr<msg::SessionBudget> budget;
-  // Spreads the flows of all lanes over the NIC's receive queues. Null: it has only one.
+  // Spreads the flows of all lanes over the NIC's receive queues. Null: one or unknown.
   std::shared_ptr<RxPlacement> rx_placement;
   std::function<std::optional<std::uint32_t>(const link::Fd&)> read_rx_queue = rx_queue;
 };

@@ -65,8 +65,8 @@ void Lane::note_shortage(TimePoint now, const Error& error) {
 }
 
 // Whether `further` streams leave one descriptor for each session that may still be opened and for
-// each pending stream. At most half of the descriptors are kept for sessions, because
-// more may be opened than a limit allows (a shell's usual limit is 1024).
+// each pending stream. At most half of the descriptors are kept for sessions, because more may be
+// opened than a limit allows (a shell's usual limit is 1024).
 bool Lane::has_spare_for(std::size_t further) const {
   const std::size_t free = config_.descriptors->left();
   const std::size_t all = config_.descriptors->connections() + free;

@@ -62,7 +62,7 @@ struct StreamCounters {
   std::uint64_t queue_calls = 0;    // Calls that ask for the unacknowledged bytes (SIOCOUTQ).
   std::uint64_t send_refusals = 0;  // Sends without a buffer in the kernel.
   std::uint64_t retransmissions = 0;
-  std::uint64_t failed = 0;  // Without streams that fail after close(): the peer may reset those.
+  std::uint64_t failed = 0;  // Streams in use. After close() a reset by the peer is normal.
 };
 
 class SocketStream final : public Stream {

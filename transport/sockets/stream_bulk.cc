@@ -13,8 +13,8 @@
 
 namespace ztcp::sockets {
 
-// Clears is_readable_. An event of epoll that comes before the call is collected sets it again, and
-// the result of the call does not clear it, because the event may be newer.
+// Clears is_readable_, since the worker reads until the place is full or the socket is empty. An
+// event of epoll during the call sets it again.
 bool SocketStream::give_receive(const Place& next) {
   const std::span<std::byte> place = next.bytes;
   const std::size_t bytes = std::min(place.size(), BulkCall::kMostBytes);
