@@ -14,9 +14,9 @@
 
 #include "config/settings.h"
 #include "transport/comms/clients.h"
+#include "transport/comms/deferred_log.h"
 #include "transport/comms/doorbell.h"
 #include "transport/comms/group_counts.h"
-#include "transport/comms/remarks.h"
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
 #include "transport/core/frame.h"
@@ -68,7 +68,7 @@ class Backend {
   virtual std::string summary() const = 0;
 
   Clients& clients() { return clients_; }
-  Remarks& remarks() { return remarks_; }
+  DeferredLog& deferred_log() { return deferred_log_; }
   // A receive of several buffers was posted.
   void note_group(std::size_t buffers) { groups_.note(buffers); }
 
@@ -94,7 +94,7 @@ class Backend {
 
   static_assert(Doorbell::kCapacity >= config::kMostConnections);
   Clients clients_{Doorbell::kCapacity};  // Cleared by the poller before the backend ends.
-  Remarks remarks_;
+  DeferredLog deferred_log_;
   GroupCounts groups_;
   std::atomic<link::LinkState> state_{link::LinkState::kUp};
 };

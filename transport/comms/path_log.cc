@@ -26,7 +26,7 @@ void PathLog::on_trouble(TimePoint now, Endpoint remote, msg::PeerTrouble troubl
   // The device's own link is down, and that was said.
   if (is_silent && link_down_since_ != TimePoint{}) return;
   if (!may_say(now, is_silent ? Kind::kSilent : Kind::kStandsStill, remote.address)) return;
-  remarks_.add(log::Level::kWarn, [&] {
+  deferred_log_.add(log::Level::kWarn, [&] {
     const std::string peer = to_string(remote.address);
     if (is_silent)
       return fmt::format(
@@ -47,7 +47,7 @@ void PathLog::on_trouble_over(TimePoint, Endpoint remote, msg::PeerTrouble troub
   Said& said = of(is_silent ? Kind::kSilent : Kind::kStandsStill);
   if (!said.is_open || said.remote != remote.address) return;
   said.is_open = false;
-  remarks_.add(log::Level::kInfo, [&] {
+  deferred_log_.add(log::Level::kInfo, [&] {
     return fmt::format("{}: {} {} again, after {:.1f} s", device_, to_string(remote.address),
                        is_silent ? "answers" : "takes messages", seconds(lasted));
   });
@@ -56,7 +56,7 @@ void PathLog::on_trouble_over(TimePoint, Endpoint remote, msg::PeerTrouble troub
 void PathLog::on_redialled(TimePoint now, Endpoint remote, Duration lasted) {
   ++flows_redialled_;
   if (!may_say(now, Kind::kRedialled, remote.address)) return;
-  remarks_.add(log::Level::kInfo, [&] {
+  deferred_log_.add(log::Level::kInfo, [&] {
     return fmt::format(
         "{}: a flow to {} was lost and has been dialled again, {:.1f} s after it stopped "
         "({} flows_redialled so far)",
@@ -66,7 +66,7 @@ void PathLog::on_redialled(TimePoint now, Endpoint remote, Duration lasted) {
 
 void PathLog::on_small_segments(TimePoint now, Endpoint remote, std::uint32_t segment_bytes) {
   if (!may_say(now, Kind::kSmall, remote.address)) return;
-  remarks_.add(log::Level::kWarn, [&] {
+  deferred_log_.add(log::Level::kWarn, [&] {
     return fmt::format(
         "{}: large packets to {} do not arrive, small ones do: {} has an MTU of {} bytes, and "
         "something on the way takes less without a word (ping -M do -s {} {} shows it); going on "
@@ -82,7 +82,7 @@ void PathLog::on_small_segments(TimePoint now, Endpoint remote, std::uint32_t se
 void PathLog::loss(TimePoint now, IpAddress remote, std::uint64_t repeated_bytes,
                    std::uint64_t sent_bytes, Duration span) {
   if (!may_say(now, Kind::kLoss, remote)) return;
-  remarks_.add(log::Level::kWarn, [&] {
+  deferred_log_.add(log::Level::kWarn, [&] {
     return fmt::format(
         "{}: {:.2f} % of the bytes sent in {:.0f} s were sent again ({} of {}, most to {}): the "
         "network "
@@ -96,14 +96,14 @@ void PathLog::loss(TimePoint now, IpAddress remote, std::uint64_t repeated_bytes
 void PathLog::link_down(TimePoint now, const std::string& why) {
   link_down_since_ = now;
   if (!may_say(now, Kind::kLink, {})) return;
-  remarks_.add(log::Level::kWarn, [&] { return device_ + ": " + why; });
+  deferred_log_.add(log::Level::kWarn, [&] { return device_ + ": " + why; });
 }
 
 void PathLog::link_up(TimePoint now, const std::string& what) {
   const Duration lasted = now - std::exchange(link_down_since_, TimePoint{});
   Said& said = of(Kind::kLink);
   if (!std::exchange(said.is_open, false)) return;
-  remarks_.add(log::Level::kInfo, [&] {
+  deferred_log_.add(log::Level::kInfo, [&] {
     return fmt::format("{}: {}, after {:.1f} s", device_, what, seconds(lasted));
   });
 }

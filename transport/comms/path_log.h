@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // What an operator reads of a device's peers while a job lives: who has stopped answering, and that
-// it is over. At most one line a minute of each kind; the lines go into the backend's remarks.
+// it is over. At most one line a minute of each kind; the lines go into the deferred log.
 //
 // Belongs to whoever holds the poller's baton.
 #pragma once
@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-#include "transport/comms/remarks.h"
+#include "transport/comms/deferred_log.h"
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
 #include "transport/msg/session.h"
@@ -26,12 +26,12 @@ class PathLog final : public msg::PathEvents {
   static constexpr Duration kOncePer = std::chrono::minutes(1);
 
   // `interface`: of kernel sockets, and its MTU; empty: it is no interface of a kernel.
-  PathLog(std::string device, Remarks& remarks, std::string interface = {},
+  PathLog(std::string device, DeferredLog& deferred_log, std::string interface = {},
           std::uint32_t mtu_bytes = 0)
       : device_(std::move(device)),
         interface_(std::move(interface)),
         mtu_bytes_(mtu_bytes),
-        remarks_(remarks) {}
+        deferred_log_(deferred_log) {}
 
   void on_trouble(TimePoint now, Endpoint remote, msg::PeerTrouble trouble,
                   Duration lasted) override;
@@ -64,7 +64,7 @@ class PathLog final : public msg::PathEvents {
   const std::string device_;
   const std::string interface_;
   const std::uint32_t mtu_bytes_;
-  Remarks& remarks_;
+  DeferredLog& deferred_log_;
   std::array<Said, 6> said_{};
   std::uint64_t flows_redialled_ = 0;
   TimePoint link_down_since_{};

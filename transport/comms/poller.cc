@@ -138,14 +138,14 @@ bool Poller::background_turn() {
 }
 
 void Poller::say_counts(const char* when) {
-  backend_->remarks().add(log::Level::kInfo, [&] {
+  backend_->deferred_log().add(log::Level::kInfo, [&] {
     return config_.name + ": " + when + "; so far it " + backend_->summary() + late_turns_.text();
   });
 }
 
 void Poller::note_exception(const char* what) {
   if (std::exchange(has_thrown_, true)) return;
-  backend_->remarks().add(log::Level::kWarn, [&] {
+  backend_->deferred_log().add(log::Level::kWarn, [&] {
     return config_.name + ": driving it met " + what +
            ": frames were lost, and connections on it may stall; if memory is short, raise the "
            "process's limit (ulimit -v, the job's memory)";
@@ -202,16 +202,16 @@ std::uint64_t Poller::give_baton() {
 
 void Poller::give_and_speak() {
   const bool leaves_some = last_outcome_.leaves_unsent;
-  std::vector<Remarks::Line> lines;
-  if (Remarks& remarks = backend_->remarks(); !remarks.empty()) [[unlikely]]
-    lines = remarks.take();
+  std::vector<DeferredLog::Line> lines;
+  if (DeferredLog& deferred_log = backend_->deferred_log(); !deferred_log.empty()) [[unlikely]]
+    lines = deferred_log.take();
   if (config_.dedicated) {
     baton_.give();
   } else {
     baton_.give_and_look();
   }
   if (leaves_some && sleeps_long_.load()) config_.wake->signal();
-  for (const Remarks::Line& line : lines) log::write(line.level, __FILE__, __LINE__, line.text);
+  for (const DeferredLog::Line& line : lines) log::write(line.level, __FILE__, __LINE__, line.text);
 }
 
 // The baton is not held: control calls go on while the thread sleeps.

@@ -61,7 +61,8 @@ Lane::Lane(LaneConfig config, link::Fd epoll, std::shared_ptr<WakeEvent> wake, L
       epoll_(std::move(epoll)),
       wake_(std::move(wake)),
       listener_(std::move(listener)),
-      path_log_(config_.device.name, remarks_, config_.device.interface, config_.device.mtu_bytes),
+      path_log_(config_.device.name, deferred_log_, config_.device.interface,
+                config_.device.mtu_bytes),
       bulk_calls_(config_.workers, worker_threads_),
       descriptors_(*config_.descriptors),
       scratch_(new std::byte[SocketStream::kScratchBytes]),
@@ -81,7 +82,7 @@ void Lane::start() {
       worker_threads_.start(config_.workers, config_.worker_options,
                             [this](std::size_t worker) { return bulk_calls_.work(worker); });
   if (!started)
-    remarks_.add(log::Level::kWarn, [&] {
+    deferred_log_.add(log::Level::kWarn, [&] {
       return fmt::format(
           "{}: only {} of {} workers could be started ({}, error {}): large messages take longer; "
           "raise ulimit -u or pids.max of the job's cgroup",
@@ -297,7 +298,7 @@ void Lane::bury(TimePoint now) {
   clients_.bury_retired();
   if (!clients_.is_empty() || now < next_nobody_left_) return;
   next_nobody_left_ = now + kOncePer;
-  remarks_.add(log::Level::kInfo, [&] {
+  deferred_log_.add(log::Level::kInfo, [&] {
     return config_.device.name + ": no connection is left; so far it " + summary();
   });
 }

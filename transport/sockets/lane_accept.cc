@@ -160,7 +160,7 @@ std::optional<std::uint32_t> Lane::rx_queue_of(const Accepted& accepted) {
     return std::nullopt;
   const auto queue = config_.read_rx_queue(accepted.fd);
   if (!queue && config_.rx_placement->note_untold())
-    remarks_.add(log::Level::kInfo, [&] {
+    deferred_log_.add(log::Level::kInfo, [&] {
       return fmt::format(
           "{}: flows are not spread over its {} RX queues: the driver does not report the queue of "
           "a flow from {}",

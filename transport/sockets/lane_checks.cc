@@ -97,7 +97,7 @@ void Lane::look_for_strangers(TimePoint now) {
   }};
   const Device& device = config_.device;
   const auto text = stranger_log_.look(now, totals, ports_text(device, listener_.endpoint));
-  if (text) remarks_.add(log::Level::kWarn, [&] { return device.name + ": " + *text; });
+  if (text) deferred_log_.add(log::Level::kWarn, [&] { return device.name + ": " + *text; });
 }
 
 void Lane::probe(IpAddress remote) {

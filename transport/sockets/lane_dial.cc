@@ -61,7 +61,7 @@ void Lane::note_shortage(TimePoint now, const Error& error) {
     if (!what.empty()) next_complaint_ = now + kDialComplaintInterval;
   }
   if (what.empty()) return;
-  remarks_.add(log::Level::kWarn, [&] { return config_.device.name + ": " + what; });
+  deferred_log_.add(log::Level::kWarn, [&] { return config_.device.name + ": " + what; });
 }
 
 // Whether `further` streams leave one descriptor for each session that may still be opened and for

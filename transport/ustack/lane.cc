@@ -22,8 +22,8 @@ Lane::Lane(TimePoint now, const std::string& name, std::unique_ptr<link::Link> l
     : link_(std::move(link)),
       link_description_(link_->describe()),
       carrier_advice_(std::move(carrier_advice)),
-      nic_log_(name, link_description_, remarks_),
-      path_log_(name, remarks_),
+      nic_log_(name, link_description_, deferred_log_),
+      path_log_(name, deferred_log_),
       workers_(engine.copies.workers),
       worker_options_(std::move(workers)),
       engine_(with_events(engine, path_log_), &worker_threads_),
@@ -35,7 +35,7 @@ void Lane::start() {
       workers_, worker_options_,
       [copies = engine_.copies()](std::size_t worker) { return copies->work(worker); });
   if (!started)
-    remarks_.add(log::Level::kWarn, [&] {
+    deferred_log_.add(log::Level::kWarn, [&] {
       return fmt::format(
           "{}: only {} of {} workers could be started ({}, error {}): the poller copies in their "
           "place; see ulimit -u and pids.max of the job's cgroup",

@@ -159,7 +159,7 @@ void NicLog::nobody_left(TimePoint now, const NicCounts& counts) {
 
 template <class MakeLine>
 void NicLog::add(log::Level level, MakeLine&& make_line) {
-  remarks_.add(level, [&] { return name_ + ": " + make_line(); });
+  deferred_log_.add(level, [&] { return name_ + ": " + make_line(); });
 }
 
 }  // namespace ztcp::ustack

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "transport/comms/remarks.h"
+#include "transport/comms/deferred_log.h"
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
 #include "transport/core/log.h"
@@ -35,9 +35,11 @@ class NicLog {
   static constexpr Duration kNobodyLeftInterval = std::chrono::minutes(1);
   static constexpr Duration kPathInterval = std::chrono::minutes(1);
 
-  // What is to be said goes into `remarks`.
-  NicLog(std::string name, std::string link_description, comms::Remarks& remarks)
-      : name_(std::move(name)), link_description_(std::move(link_description)), remarks_(remarks) {}
+  // What is to be said goes into `deferred_log`.
+  NicLog(std::string name, std::string link_description, comms::DeferredLog& deferred_log)
+      : name_(std::move(name)),
+        link_description_(std::move(link_description)),
+        deferred_log_(deferred_log) {}
 
   // --- Any thread: of a link that is lost --------------------------------------------------------
   // "NIC ztcp0 (0000:3b:00.0 net_virtio) was taken out of this machine"
@@ -58,7 +60,7 @@ class NicLog {
 
   const std::string name_;
   const std::string link_description_;
-  comms::Remarks& remarks_;
+  comms::DeferredLog& deferred_log_;
   TimePoint next_nobody_left_{};
   struct ToldPath {
     IpAddress remote;

@@ -22,7 +22,7 @@ class PathLogTest : public testing::Test {
   // What has been said since the last call, a line each.
   std::string said() {
     std::string all;
-    for (const Remarks::Line& line : remarks.take())
+    for (const DeferredLog::Line& line : deferred_log.take())
       all += (line.level == log::Level::kWarn ? "WARN " : "INFO ") + line.text + "\n";
     return all;
   }
@@ -30,8 +30,8 @@ class PathLogTest : public testing::Test {
     return text.find(words) != std::string::npos;
   }
 
-  Remarks remarks;
-  PathLog log{"eth0", remarks, "ens5", 9000};
+  DeferredLog deferred_log;
+  PathLog log{"eth0", deferred_log, "ens5", 9000};
   TimePoint now = TimePoint(1h);
 };
 

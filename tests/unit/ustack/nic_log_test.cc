@@ -88,13 +88,13 @@ TEST(NicSummary, FitsALineWhateverWasCounted) {
 }
 
 TEST(NicLog, KeepsItsLinesUntilTheyAreTaken) {
-  comms::Remarks remarks;
-  NicLog log("ztcp0", "0000:3b:00.0 net_virtio", remarks);
-  EXPECT_TRUE(remarks.empty());
+  comms::DeferredLog deferred_log;
+  NicLog log("ztcp0", "0000:3b:00.0 net_virtio", deferred_log);
+  EXPECT_TRUE(deferred_log.empty());
   log.link_lost(link::LinkState::kGone);
   log.nobody_left(kNow, {});
-  EXPECT_FALSE(remarks.empty());
-  const auto lines = remarks.take();
+  EXPECT_FALSE(deferred_log.empty());
+  const auto lines = deferred_log.take();
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(lines[0].level, log::Level::kWarn);
   EXPECT_EQ(lines[0].text,
@@ -103,25 +103,25 @@ TEST(NicLog, KeepsItsLinesUntilTheyAreTaken) {
   EXPECT_EQ(lines[1].level, log::Level::kInfo);
   EXPECT_TRUE(lines[1].text.starts_with("ztcp0: no connection is left; so far it sent 0 frames ("))
       << lines[1].text;
-  EXPECT_TRUE(remarks.empty());
+  EXPECT_TRUE(deferred_log.empty());
 }
 
 TEST(NicLog, AResetIsNoRemoval) {
-  comms::Remarks remarks;
-  NicLog log("ztcp0", "memory", remarks);
+  comms::DeferredLog deferred_log;
+  NicLog log("ztcp0", "memory", deferred_log);
   log.link_lost(link::LinkState::kReset);
-  EXPECT_EQ(remarks.take()[0].text,
+  EXPECT_EQ(deferred_log.take()[0].text,
             "ztcp0: NIC ztcp0 (memory) was reset by its host or its firmware; every connection on "
             "it has failed: start the job again");
 }
 
 TEST(NicLog, NamesThePathThatTakesSmallerPackets) {
-  comms::Remarks remarks;
-  NicLog log("ztcp0", "memory", remarks);
+  comms::DeferredLog deferred_log;
+  NicLog log("ztcp0", "memory", deferred_log);
   const IpAddress host = Ipv4Address{0x0a000002};
   using Cause = tcp::PathMtuChange::Cause;
   log.path_mtu(kNow, {host, 9000, 1500, Cause::kSilence});
-  auto lines = remarks.take();
+  auto lines = deferred_log.take();
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_EQ(lines[0].level, log::Level::kWarn);
   EXPECT_EQ(lines[0].text,
@@ -129,36 +129,36 @@ TEST(NicLog, NamesThePathThatTakesSmallerPackets) {
             "on with packets of 1500 bytes; set one MTU on the NICs, switches and tunnels of this "
             "network and as mtu_bytes in each host's ztcp.conf (ztcp_setup --check)");
   log.path_mtu(kNow + 1s, {host, 9000, 1500, Cause::kSilence});
-  EXPECT_TRUE(remarks.empty()) << "another connection to the same host";
+  EXPECT_TRUE(deferred_log.empty()) << "another connection to the same host";
   log.path_mtu(kNow + 1s, {host, 1500, 1400, Cause::kSilence});
   log.path_mtu(kNow + 1s, {Ipv4Address{0x0a000003}, 9000, 1500, Cause::kSilence});
-  EXPECT_EQ(remarks.take().size(), 2U) << "smaller still, and another host";
+  EXPECT_EQ(deferred_log.take().size(), 2U) << "smaller still, and another host";
   log.path_mtu(kNow + 2s, {host, 1400, 9000, Cause::kProbe});
   log.path_mtu(kNow + 2s, {host, 1400, 9000, Cause::kProbe});
-  lines = remarks.take();
+  lines = deferred_log.take();
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_EQ(lines[0].level, log::Level::kInfo);
   EXPECT_EQ(lines[0].text, "ztcp0: packets of 9000 bytes reach 10.0.0.2 again");
   log.path_mtu(kNow + 2s, {host, 9000, 8800, Cause::kRouter});
-  lines = remarks.take();
+  lines = deferred_log.take();
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_TRUE(
       lines[0].text.starts_with("ztcp0: a router on the way to 10.0.0.2 takes packets of "
                                 "8800 bytes and not of 9000: "))
       << lines[0].text;
   log.path_mtu(kNow + 2s + NicLog::kPathInterval, {host, 9000, 8800, Cause::kRouter});
-  EXPECT_EQ(remarks.take().size(), 1U) << "still so";
+  EXPECT_EQ(deferred_log.take().size(), 1U) << "still so";
 }
 
 // Some jobs make and close connections in a loop.
 TEST(NicLog, SaysOnceAMinuteThatNobodyIsLeft) {
-  comms::Remarks remarks;
-  NicLog log("ztcp0", "memory", remarks);
+  comms::DeferredLog deferred_log;
+  NicLog log("ztcp0", "memory", deferred_log);
   log.nobody_left(kNow, {});
   log.nobody_left(kNow + NicLog::kNobodyLeftInterval - 1ms, {});
-  ASSERT_EQ(remarks.take().size(), 1U);
+  ASSERT_EQ(deferred_log.take().size(), 1U);
   log.nobody_left(kNow + NicLog::kNobodyLeftInterval, {});
-  EXPECT_EQ(remarks.take().size(), 1U);
+  EXPECT_EQ(deferred_log.take().size(), 1U);
 }
 
 }  // namespace

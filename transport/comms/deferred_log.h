@@ -14,7 +14,7 @@
 
 namespace ztcp::comms {
 
-class Remarks {
+class DeferredLog {
  public:
   struct Line {
     log::Level level;
