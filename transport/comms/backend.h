@@ -47,7 +47,7 @@ class Backend {
   virtual void limit_waits(TimePoint) {}
 
   // One pass over all there is to do: receive, take the posts of the clients who rang, run timers,
-  // send, bury the clients that are done with.
+  // send, reap the clients that are done with.
   virtual TurnOutcome turn(TimePoint now, Doorbell& doorbell) = 0;
   virtual TimePoint next_deadline() const = 0;
 

@@ -18,7 +18,7 @@ Result<std::size_t> Clients::attach(std::unique_ptr<Client> client) {
   return clients_.size() - 1;
 }
 
-void Clients::bury_retired() {
+void Clients::reap_retired() {
   for (const std::size_t index : retired_) {
     clients_[index].reset();
     free_.push_back(index);

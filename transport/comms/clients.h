@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // Who uses an engine: one client for each comm, named by an index that its doorbell has, too. A
-// client that is done with is buried at the end of the turn, so that it may say so from inside an
+// client that is done with is reaped at the end of the turn, so that it may say so from inside an
 // event of its own session.
 //
 // Owned by a Poller, used with the baton held.
@@ -36,7 +36,7 @@ class Client {
 
 class Clients {
  public:
-  // All the memory it will ever need itself: who is done with is buried, come what may.
+  // All the memory it will ever need itself: who is done with is reaped, come what may.
   explicit Clients(std::size_t capacity) : capacity_(capacity) {
     clients_.reserve(capacity);
     free_.reserve(capacity);
@@ -45,7 +45,7 @@ class Clients {
 
   // Takes ownership; returns the client's index. Fails with kFull.
   Result<std::size_t> attach(std::unique_ptr<Client> client);
-  // Destroyed by bury_retired(); the index is another's only then.
+  // Destroyed by reap_retired(); the index is another's only then.
   void retire(std::size_t index) { retired_.push_back(index); }
   // False: nobody is there, or not any more.
   bool on_doorbell(std::size_t index, TimePoint now) {
@@ -63,7 +63,7 @@ class Clients {
 
   bool has_retired() const { return !retired_.empty(); }
   // Not from inside a client's events.
-  void bury_retired();
+  void reap_retired();
   bool is_empty() const { return free_.size() == clients_.size(); }
   void clear();
 

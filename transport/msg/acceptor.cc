@@ -284,7 +284,7 @@ RecvSession* Acceptor::open_session(TimePoint now, const RecvFlow& flow, Listene
   note_room();
   owing_.reserve(sessions_.size());
   flushing_.reserve(sessions_.size());
-  graveyard_.reserve(max_pending_ + kMaxFlows * sessions_.size());
+  to_reap_.reserve(max_pending_ + kMaxFlows * sessions_.size());
   listener.on_session(now, std::move(session));
   const auto kept = sessions_.find(id);
   return kept == sessions_.end() || !kept->second->is_running() ? nullptr : kept->second;
@@ -319,7 +319,7 @@ void Acceptor::remove_session(RecvSession& session) {
 }
 
 void Acceptor::reap() {
-  graveyard_.clear();
+  to_reap_.clear();
   if (!std::exchange(has_dead_, false)) return;
   std::erase_if(pending_, [](const auto& flow) { return !flow->is_alive(); });
 }

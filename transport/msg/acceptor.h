@@ -120,7 +120,7 @@ class Acceptor {
   StreamSource* source() const { return source_; }  // Null: sessions can't dial.
   void owe_credit(RecvSession& session) { owing_.push_back(&session); }
   void wake_at(TimePoint when) { next_deadline_ = std::min(next_deadline_, when); }
-  void bury(std::unique_ptr<RecvFlow> flow) { graveyard_.push_back(std::move(flow)); }
+  void reap_later(std::unique_ptr<RecvFlow> flow) { to_reap_.push_back(std::move(flow)); }
   void remove_session(RecvSession& session);
   // The owner closed or aborted it: a sender that dials again later is refused with that reason.
   void remember_closed(const RecvSession& session, const Refusal& how);
@@ -190,7 +190,7 @@ class Acceptor {
   std::vector<RecvSession*> owing_;
   std::vector<RecvSession*> flushing_;              // The list that flush() works on.
   std::vector<std::unique_ptr<RecvFlow>> pending_;  // In order of arrival.
-  std::vector<std::unique_ptr<RecvFlow>> graveyard_;
+  std::vector<std::unique_ptr<RecvFlow>> to_reap_;
 };
 
 }  // namespace ztcp::msg

@@ -31,7 +31,7 @@ RecvSession::~RecvSession() {
     else
       flow->abort();
     flow->leave_session();
-    if (acceptor_ != nullptr) acceptor_->bury(std::move(flow));
+    if (acceptor_ != nullptr) acceptor_->reap_later(std::move(flow));
   }
   if (acceptor_ != nullptr) acceptor_->remove_session(*this);
 }
@@ -54,7 +54,7 @@ void RecvSession::attach(TimePoint now, std::unique_ptr<RecvFlow> attached) {
   if (flows_[index] != nullptr) {  // Fences the older stream.
     drop_flow(*flows_[index]);
     flows_[index]->leave_session();
-    acceptor_->bury(std::move(flows_[index]));
+    acceptor_->reap_later(std::move(flows_[index]));
   }
   stop_waiting();
   is_sender_lost_ = false;

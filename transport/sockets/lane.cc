@@ -159,7 +159,7 @@ comms::TurnOutcome Lane::turn(TimePoint now, comms::Doorbell& doorbell) {
   moved |= send_all(now);
   if (now >= next_look_) look(now);
   if (has_gone_ || clients_.has_retired()) [[unlikely]]
-    bury(now);
+    reap(now);
   if (!pending_.empty() || has_dealt_.load(std::memory_order_acquire)) [[unlikely]]
     moved |= serve_pending(now);
   return {.moved = moved,
@@ -283,7 +283,7 @@ void Lane::tell_deliveries(TimePoint now, bool has_come) {
   }
 }
 
-void Lane::bury(TimePoint now) {
+void Lane::reap(TimePoint now) {
   if (std::exchange(has_gone_, false)) {
     const auto is_gone = [](const SocketStream* stream) { return stream->is_gone(); };
     std::erase_if(readable_, is_gone);
@@ -295,7 +295,7 @@ void Lane::bury(TimePoint now) {
     descriptors_.set(streams_.size());
   }
   if (!clients_.has_retired()) return;
-  clients_.bury_retired();
+  clients_.reap_retired();
   if (!clients_.is_empty() || now < next_nobody_left_) return;
   next_nobody_left_ = now + kOncePer;
   deferred_log_.add(log::Level::kInfo, [&] {

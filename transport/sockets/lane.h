@@ -153,7 +153,7 @@ class Lane final : public comms::Backend, private msg::StreamSource, private Str
   void look_for_strangers(TimePoint now);
   void look_at_interface(TimePoint now);
   void look_for_losses(TimePoint now);
-  void bury(TimePoint now);
+  void reap(TimePoint now);
 
   const LaneConfig config_;
   const link::Fd epoll_;

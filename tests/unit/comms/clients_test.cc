@@ -55,13 +55,13 @@ TEST_F(ClientsTest, RingsOfNobodyAreNothing) {
   EXPECT_TRUE(clients.on_doorbell(index, kNow));
   EXPECT_EQ(rung, 1);
   clients.retire(index);
-  clients.bury_retired();
+  clients.reap_retired();
   EXPECT_FALSE(clients.on_doorbell(index, kNow));
   EXPECT_EQ(rung, 1);
 }
 
 // Its session's event is still under way.
-TEST_F(ClientsTest, WhoRetiresInsideItsEventLivesUntilTheBurial) {
+TEST_F(ClientsTest, WhoRetiresInsideItsEventLivesUntilItIsReaped) {
   std::size_t index = 0;
   index = attach([&] {
     clients.retire(index);
@@ -71,18 +71,18 @@ TEST_F(ClientsTest, WhoRetiresInsideItsEventLivesUntilTheBurial) {
   EXPECT_TRUE(clients.has_retired());
   EXPECT_EQ(alive, 1);
   EXPECT_FALSE(clients.is_empty());
-  clients.bury_retired();
+  clients.reap_retired();
   EXPECT_EQ(alive, 0);
   EXPECT_TRUE(clients.is_empty());
   EXPECT_FALSE(clients.has_retired());
 }
 
-TEST_F(ClientsTest, IndicesAreUsedAgainOnlyWhenTheirClientIsBuried) {
+TEST_F(ClientsTest, IndicesAreUsedAgainOnlyWhenTheirClientIsReaped) {
   const std::size_t first = attach();
   clients.retire(first);
   const std::size_t second = attach();
   EXPECT_NE(second, first);
-  clients.bury_retired();
+  clients.reap_retired();
   EXPECT_EQ(attach(), first);
 }
 
@@ -93,7 +93,7 @@ TEST_F(ClientsTest, FullIsSaid) {
   EXPECT_EQ(refused.error().code, Errc::kFull);
   EXPECT_EQ(alive, 3);
   clients.retire(1);
-  clients.bury_retired();
+  clients.reap_retired();
   EXPECT_EQ(attach(), 1U);
 }
 
@@ -108,7 +108,7 @@ TEST_F(ClientsTest, AVisitMayAttachAndRetire) {
     if (!std::exchange(has_attached, true)) attach();
   });
   EXPECT_EQ(visits, 3U);
-  clients.bury_retired();
+  clients.reap_retired();
   EXPECT_TRUE(clients.is_empty());
   EXPECT_EQ(count(), 0U);
 }

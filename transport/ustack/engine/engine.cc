@@ -90,8 +90,8 @@ void Engine::release_held(link::Link& link) {
   }
 }
 
-void Engine::bury_retired(TimePoint now, const TurnContext& context) {
-  context.clients.bury_retired();
+void Engine::reap_retired(TimePoint now, const TurnContext& context) {
+  context.clients.reap_retired();
   if (context.clients.is_empty()) context.events.on_nobody_left(now);
 }
 

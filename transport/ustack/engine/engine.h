@@ -106,7 +106,7 @@ class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
     release_held(context.link);
     moved |= transmitter_.run(stack_, context.link, now);
     if (context.clients.has_retired()) [[unlikely]]
-      bury_retired(now, context);
+      reap_retired(now, context);
     return moved;
   }
   // Frames that still wait here point at user memory no more, and the link notes the frames that it
@@ -154,7 +154,7 @@ class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
   void look(TimePoint now, const TurnContext& context);
   bool receive(TimePoint now, link::Link& link);
   void release_held(link::Link& link);
-  void bury_retired(TimePoint now, const TurnContext& context);
+  void reap_retired(TimePoint now, const TurnContext& context);
 
   StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote) override;
   Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events) override {
