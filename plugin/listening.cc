@@ -7,8 +7,8 @@
 namespace ztcp::plugin {
 
 Listening::Listening(std::unique_ptr<Listener> listener, std::string device,
-                     std::chrono::milliseconds patience)
-    : listener_(std::move(listener)), device_(std::move(device)), patience_(patience) {}
+                     std::chrono::milliseconds warn_after)
+    : listener_(std::move(listener)), device_(std::move(device)), warn_after_(warn_after) {}
 
 Listening::Listening(Errc code, std::string refusal, std::string device)
     : code_(code), refusal_(std::move(refusal)), device_(std::move(device)) {}
@@ -23,13 +23,13 @@ Told<RecvCommPtr> Listening::accept() {
   const auto now = std::chrono::steady_clock::now();
   if (!waiting_since_) {
     waiting_since_ = now;
-  } else if (!said_waiting_ && now - *waiting_since_ >= patience_) {
+  } else if (!said_waiting_ && now - *waiting_since_ >= warn_after_) {
     said_waiting_ = true;
     log::warn(
         "no peer has connected to {} for {} ms, still waiting; is the peer's process alive, does "
         "its log say why it does not connect, and does the network (security group, firewall) let "
         "TCP to our listen port through?",
-        device_, patience_.count());
+        device_, warn_after_.count());
   }
   return nullptr;
 }

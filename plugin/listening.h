@@ -17,10 +17,10 @@ namespace ztcp::plugin {
 
 class Listening {
  public:
-  // Warns once when no peer has connected for `patience`: NCCL itself would wait for ever in
+  // Warns once when no peer has connected for `warn_after`: NCCL itself would wait for ever in
   // silence.
   Listening(std::unique_ptr<Listener> listener, std::string device,
-            std::chrono::milliseconds patience);
+            std::chrono::milliseconds warn_after);
   // Every accept() fails with `refusal`.
   Listening(Errc code, std::string refusal, std::string device);
 
@@ -32,7 +32,7 @@ class Listening {
   Errc code_ = Errc::kBadConfig;
   std::string refusal_;
   std::string device_;
-  std::chrono::milliseconds patience_{};
+  std::chrono::milliseconds warn_after_{};
   std::optional<std::chrono::steady_clock::time_point>
       waiting_since_;  // Time of the first empty accept().
   bool said_waiting_ = false;

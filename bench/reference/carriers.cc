@@ -140,7 +140,7 @@ void carry_by_calls(Lane& lane, bool zero_copy, const std::atomic<bool>& stop) {
   }
   // The kernel may read our memory until it notifies us or the connection is over.
   ::shutdown(lane.socket(), SHUT_RDWR);
-  for (int patience = 100; !lent.is_empty() && patience > 0; --patience) {
+  for (int waits_left = 100; !lent.is_empty() && waits_left > 0; --waits_left) {
     wait_for(lane.socket(), 0);
     read_all_freed();
   }

@@ -17,7 +17,7 @@ constexpr std::uint32_t kKernel = 0;
 constexpr int kLastErrno = 4095;  // include/linux/err.h
 // Limit for a whole answer. The kernel acts before it answers, so waiting means its locks, which
 // drivers hold for seconds at times.
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kTimeout{30};
 // For a dump that keeps changing.
 constexpr int kTries = 5;
 // Room for two million routes: a safety limit.
@@ -100,7 +100,7 @@ Result<Session::End> Session::exchange(NetlinkRequest& request, std::vector<std:
   if (!request.fits()) return fail(Errc::kInvalidArgument, "netlink request", EMSGSIZE);
   request.header().nlmsg_seq = ++sequence_;
   ZTCP_CHECK(channel_->send(request.bytes()));
-  const Deadline deadline = Clock::now() + kPatience;
+  const Deadline deadline = Clock::now() + kTimeout;
   bool interrupted = false;
   bool too_long = false;
   std::optional<int> end;  // 0, or the kernel's errno.

@@ -11,7 +11,7 @@
 
 #include "tests/abi/ranks.h"
 
-enum { kBytes = 64, kAhead = 16, kPatience = 100 };
+enum { kBytes = 64, kAhead = 16, kTimeout = 100 };
 
 static int g_steps;
 
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   g_steps = atoi(argv[2]);
   const Ranks ranks = start_ranks(argv[1], run);
   int status[2];
-  wait_for_ranks(&ranks, kPatience, status);
+  wait_for_ranks(&ranks, kTimeout, status);
   REQUIRE(status[0] == 0 && status[1] == 0, "statuses %#x and %#x", status[0], status[1]);
   return 0;
 }

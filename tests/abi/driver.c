@@ -13,7 +13,7 @@ char g_log[1 << 16];
 static size_t g_log_used;
 static pthread_mutex_t g_log_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-enum { kPatienceSeconds = 60 };
+enum { kTimeoutSeconds = 60 };
 
 static void log_line(ncclDebugLogLevel level, unsigned long flags, const char* file, int line,
                      const char* fmt, ...) {
@@ -362,7 +362,7 @@ static time_t now_seconds(void) {
 }
 
 void* connect_until_done(const Net* net, int dev, void* handle) {
-  const time_t deadline = now_seconds() + kPatienceSeconds;
+  const time_t deadline = now_seconds() + kTimeoutSeconds;
   for (;;) {
     void* comm = NULL;
     REQUIRE_OK(net_connect(net, dev, handle, &comm));
@@ -374,7 +374,7 @@ void* connect_until_done(const Net* net, int dev, void* handle) {
 }
 
 void* accept_until_done(const Net* net, void* listen_comm) {
-  const time_t deadline = now_seconds() + kPatienceSeconds;
+  const time_t deadline = now_seconds() + kTimeoutSeconds;
   for (;;) {
     void* comm = NULL;
     REQUIRE_OK(net_accept(net, listen_comm, &comm));
@@ -386,7 +386,7 @@ void* accept_until_done(const Net* net, void* listen_comm) {
 }
 
 void wait_for(const Net* net, void* req, int* size) {
-  const time_t deadline = now_seconds() + kPatienceSeconds;
+  const time_t deadline = now_seconds() + kTimeoutSeconds;
   for (;;) {
     int done = 0x5a5a5a5a; /* NCCL's variable is uninitialised. */
     REQUIRE_OK(net_test(net, req, &done, size));

@@ -22,7 +22,7 @@
 
 #include "tests/abi/ranks.h"
 
-enum { kRounds = 20, kPatience = 60, kNotAll = 7, kHasAllocated = 8 };
+enum { kRounds = 20, kTimeout = 60, kNotAll = 7, kHasAllocated = 8 };
 
 static int g_count;
 static size_t g_bytes;
@@ -112,7 +112,7 @@ static void done_then_exit(const char* plugin, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     const Ranks ranks = start_ranks(plugin, sender_exits);
     int status[2];
-    wait_for_ranks(&ranks, kPatience, status);
+    wait_for_ranks(&ranks, kTimeout, status);
     REQUIRE(status[0] == 0 && status[1] == 0, "round %d: statuses %#x and %#x", i, status[0],
             status[1]);
   }
@@ -185,7 +185,7 @@ static void killed(const char* plugin) {
     usleep((unsigned)(rand() % 20000));
     kill(ranks.pids[0], SIGKILL);
     int status[2];
-    wait_for_ranks(&ranks, kPatience, status);
+    wait_for_ranks(&ranks, kTimeout, status);
     const int done = atomic_load(&g_counts->done);
     const int received = atomic_load(&g_counts->received);
     REQUIRE(WIFEXITED(status[1]) && WEXITSTATUS(status[1]) == 0, "status %#x", status[1]);
@@ -219,7 +219,7 @@ static int leave_in_a_handler(Rank* r) {
 static void exit_in_handler(const char* plugin) {
   const Ranks ranks = start_ranks(plugin, leave_in_a_handler);
   int status[2];
-  wait_for_ranks(&ranks, kPatience, status);
+  wait_for_ranks(&ranks, kTimeout, status);
   REQUIRE(status[0] == 0 && status[1] == 0, "statuses %#x and %#x", status[0], status[1]);
 }
 
@@ -265,7 +265,7 @@ static void memory_gone(const char* plugin) {
   REQUIRE(atexit(take_memory_away) == 0, "atexit");
   const Ranks ranks = start_ranks(plugin, leave_with_memory_posted);
   int status[2];
-  wait_for_ranks(&ranks, kPatience, status);
+  wait_for_ranks(&ranks, kTimeout, status);
   REQUIRE(status[0] == 0 && status[1] == 0, "statuses %#x and %#x", status[0], status[1]);
 }
 

@@ -17,11 +17,11 @@ from fabric import PERF, PLUGIN, Fabric, check, free_port
 CONFIG = """schema = 1
 run_dir = "run{host}"
 [messages]
-handshake_timeout_ms = {patience_ms}
+handshake_timeout_ms = {timeout_ms}
 redial_window_ms = 7000
 {messages}
 [tcp]
-connect_timeout_ms = {patience_ms}
+connect_timeout_ms = {timeout_ms}
 user_timeout_ms = 3000
 keepalive_idle_ms = 500
 keepalive_interval_ms = 300
@@ -103,14 +103,14 @@ class Hosts(Fabric):
         self.configs = []
         self.keepers = []
         # At 5 % loss one connection in a hundred loses both SYNs that fit in 3 s, or their answers.
-        patience_ms = 20000 if "--loss" in switched else 3000
+        timeout_ms = 20000 if "--loss" in switched else 3000
         try:
             for host in range(2):
                 self.configs.append(os.path.join(self.folder, f"host{host}.conf"))
                 nic = CONFIG + (OURS if host in bypassing else KERNELS) + (MORE if merged else "")
                 os.mkdir(os.path.join(self.folder, f"run{host}"))
                 with open(self.configs[host], "w", encoding="utf-8") as file:
-                    file.write(nic.format(host=host, address=self.address(host), mtu=mtu, patience_ms=patience_ms,
+                    file.write(nic.format(host=host, address=self.address(host), mtu=mtu, timeout_ms=timeout_ms,
                                           messages=messages, end=host + 1))
                 self.keepers.append(self.keep_namespace())
             self.config = self.configs[0]

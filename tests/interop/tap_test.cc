@@ -148,7 +148,7 @@ testing::AssertionResult TapTest::run_until(const std::function<bool()>& done, D
 
 testing::AssertionResult TapTest::run_for(Duration span) {
   const TimePoint end = real_now() + span;
-  return run_until([end] { return real_now() >= end; }, span + kPatience);
+  return run_until([end] { return real_now() >= end; }, span + kTimeout);
 }
 
 testing::AssertionResult TapTest::run_turns(int count) {

@@ -32,7 +32,7 @@ inline constexpr Endpoint kKernelPort{kKernelAddress.address, 9000};
 inline constexpr Endpoint kOurPort{kOurAddress.address, 7471};
 
 // Ends a test that hangs; a good one needs less, on a busy machine too.
-inline constexpr Duration kPatience = 60s;
+inline constexpr Duration kTimeout = 60s;
 
 struct TapOptions {
   std::uint16_t mtu_bytes = 1500;
@@ -95,7 +95,7 @@ class TapTest : public testing::Test {
 
   // Makes turns until `done`; fails with the state when `limit` passes first or an app complains.
   [[nodiscard]] testing::AssertionResult run_until(const std::function<bool()>& done,
-                                                   Duration limit = kPatience);
+                                                   Duration limit = kTimeout);
   // Makes turns for `span`.
   [[nodiscard]] testing::AssertionResult run_for(Duration span);
   // Makes so many turns of both sides: on a busy machine a time may pass without one.

@@ -156,8 +156,9 @@ TEST(Ends, APeerThatVanishesWhileDataIsSentIsGivenUp) {
   ASSERT_TRUE(pair.world.run_until([&] { return pair.client.error().has_value(); }, 120s))
       << pair.world.why();
   EXPECT_EQ(pair.client.error()->code, Errc::kTimedOut);
-  const std::chrono::duration<double> patience = tcp::TcpSettings{}.user_timeout;
-  EXPECT_NEAR(std::chrono::duration<double>(pair.world.now() - cut).count(), patience.count(), 5);
+  const std::chrono::duration<double> user_timeout = tcp::TcpSettings{}.user_timeout;
+  EXPECT_NEAR(std::chrono::duration<double>(pair.world.now() - cut).count(), user_timeout.count(),
+              5);
   // The other side only receives: its keepalive finds out by itself.
   ASSERT_TRUE(pair.world.run_until([&] { return pair.server.error().has_value(); }, 120s))
       << pair.world.why();

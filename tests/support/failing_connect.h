@@ -36,7 +36,7 @@ FailingConnects connect_while_memory_ends(const std::array<std::shared_ptr<Host>
   EXPECT_TRUE(listener);
   const auto to = parse_listen_address((*listener)->handle().bytes);
   EXPECT_TRUE(to);
-  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   Pair pair;
   for (std::size_t nth = 1;; ++nth) {
     FailingAllocation failing(nth);
@@ -45,8 +45,8 @@ FailingConnects connect_while_memory_ends(const std::array<std::shared_ptr<Host>
     pair.receiver = nullptr;
     Result<bool> ready = false;
     while (ready && (!*ready || pair.receiver == nullptr)) {
-      EXPECT_LT(std::chrono::steady_clock::now(), patience) << nth;
-      if (std::chrono::steady_clock::now() >= patience) return counts;
+      EXPECT_LT(std::chrono::steady_clock::now(), deadline) << nth;
+      if (std::chrono::steady_clock::now() >= deadline) return counts;
       const auto ask = [&] { return (*sender)->is_ready(); };
       ready = where == Fails::kBothEnds ? failing.during(ask) : ask();
       auto accepted = failing.during([&] { return (*listener)->accept(); });

@@ -17,7 +17,7 @@ Bootstrap::Bootstrap(const Options& options)
     : rank_(*options.rank),
       size_(options.ranks),
       timeout_(options.connect_timeout_s),
-      patience_(std::chrono::duration_cast<Clock::duration>(timeout_)) {
+      silence_timeout_(std::chrono::duration_cast<Clock::duration>(timeout_)) {
   try {
     if (rank_ == 0) {
       gather_ranks(options);
@@ -48,7 +48,7 @@ void Bootstrap::introduce() {
 void Bootstrap::send(Peer& peer, FrameType type, std::span<const std::byte> payload) {
   const Bytes all = make_frame(type, payload);
   std::span<const std::byte> rest(all);
-  const auto deadline = Clock::now() + patience_;
+  const auto deadline = Clock::now() + silence_timeout_;
   while (!rest.empty()) {
     const ssize_t n = ::send(peer.fd, rest.data(), rest.size(), MSG_NOSIGNAL);
     if (n > 0) {
@@ -112,9 +112,9 @@ Frame Bootstrap::await(Peer& peer, std::optional<Clock::time_point> deadline,
     check();
     if (!peer.reader.frames().empty()) break;
     if (deadline && Clock::now() > *deadline) fail("waited too long for {}", what);
-    if (!deadline && Clock::now() > std::max(began, peer.heard) + patience_)
+    if (!deadline && Clock::now() > std::max(began, peer.heard) + silence_timeout_)
       fail("{} has said nothing for {:g} s", what,
-           std::chrono::duration<double>(patience_).count());
+           std::chrono::duration<double>(silence_timeout_).count());
     beat();
     if (peer.reader.frames().empty()) wait_for(peer.fd, POLLIN);
   }
@@ -176,13 +176,13 @@ void Bootstrap::check() {
 void Bootstrap::beat() {
   const auto now = Clock::now();
   if (now < next_beat_) return;
-  next_beat_ = now + std::min<Clock::duration>(patience_ / 8, std::chrono::seconds(1));
+  next_beat_ = now + std::min<Clock::duration>(silence_timeout_ / 8, std::chrono::seconds(1));
   for (Peer& peer : peers_)
     if (peer.fd >= 0 && wait_for(peer.fd, POLLOUT, 0)) send(peer, FrameType::kAlive, {});
 }
 
-void Bootstrap::set_patience(std::chrono::duration<double> patience) {
-  patience_ = std::chrono::duration_cast<Clock::duration>(patience);
+void Bootstrap::set_silence_timeout(std::chrono::duration<double> timeout) {
+  silence_timeout_ = std::chrono::duration_cast<Clock::duration>(timeout);
 }
 
 void Bootstrap::abort(const std::string& reason) noexcept {

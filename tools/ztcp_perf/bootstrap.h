@@ -78,7 +78,7 @@ class Bootstrap {
   void beat();
   // How long another rank may be silent while this one waits for it; --connect-timeout until all
   // are connected.
-  void set_patience(std::chrono::duration<double> patience);
+  void set_silence_timeout(std::chrono::duration<double> timeout);
   // Tells the other ranks why this rank ends. Never throws.
   void abort(const std::string& reason) noexcept;
 
@@ -128,7 +128,7 @@ class Bootstrap {
   int rank_ = 0;
   int size_ = 1;
   std::chrono::duration<double> timeout_;
-  Clock::duration patience_;
+  Clock::duration silence_timeout_;
   Clock::time_point next_beat_;
   std::vector<Peer> peers_;
   std::vector<std::string> places_;

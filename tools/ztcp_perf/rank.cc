@@ -103,7 +103,7 @@ class Runner {
   void connect(int device) {
     connections_.open(device, bootstrap_);
     bootstrap_.barrier();
-    bootstrap_.set_patience(std::chrono::duration<double>(options_.stall_timeout_s));
+    bootstrap_.set_silence_timeout(std::chrono::duration<double>(options_.stall_timeout_s));
   }
 
   void run(Report* report) {

@@ -45,16 +45,15 @@ Status CommOf<Base, Posted, kRequests>::deregister_memory(MemoryKey* key) {
   constexpr bool kSends = kDirection == Direction::kSend;
   const IpAddress peer = remote_.address;
   const auto begun = std::chrono::steady_clock::now();
-  const auto patience_ends =
-      begun + (kSends ? nic_->memory_patience.for_peer(peer) : Duration::zero());
+  const auto deadline = begun + (kSends ? nic_->memory_timeout.for_peer(peer) : Duration::zero());
   Yielder yielder;
   while (touches(*memory)) {
-    if (const auto at = std::chrono::steady_clock::now(); at >= patience_ends) {
+    if (const auto at = std::chrono::steady_clock::now(); at >= deadline) {
       // First: to note and to tell it takes memory, which may have ended.
       poller_.with_backend([&](TimePoint now) {
         fail_now(now, Error{Errc::kAborted, 0, "deregister_memory"});
       });
-      if (kSends) nic_->memory_patience.ran_out(peer, at - begun);
+      if (kSends) nic_->memory_timeout.ran_out(peer, at - begun);
       nic_->end_log.cut(fmt::format(
           "the job was aborted with messages under way {} {}: NCCL took their memory back",
           kSends ? "to" : "from", to_string(remote_)));
@@ -217,7 +216,7 @@ Result<SendCommPtr> SendingComm::connect(const std::shared_ptr<Nic>& nic, Endpoi
   }
   if (!comm) return tl::unexpected(comm.error());
   (*comm)->poller_.note_dialled(1);
-  (*comm)->link_patience_.set_limit(nic->link_patience);
+  (*comm)->link_timeout_.set_limit(nic->link_timeout);
   (*comm)->hand_to_nccl(nic);
   return SendCommPtr(*comm);
 }
@@ -245,7 +244,7 @@ Result<bool> SendingComm::is_ready() {
   if (has_failed()) return tl::unexpected(report());
   if (is_ready_now()) return true;
   const bool is_up = poller_.backend().state() == link::LinkState::kUp;
-  if (link_patience_.is_over(std::chrono::steady_clock::now(), is_up)) {
+  if (link_timeout_.is_over(std::chrono::steady_clock::now(), is_up)) {
     poller_.with_backend([&](TimePoint now) {
       fail_now(now, Error{Errc::kNoRoute, 0, "the link never came up"});
     });

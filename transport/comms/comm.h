@@ -19,7 +19,7 @@
 #include <type_traits>
 
 #include "transport/comms/failure.h"
-#include "transport/comms/link_patience.h"
+#include "transport/comms/link_timeout.h"
 #include "transport/comms/nic.h"
 #include "transport/comms/poller.h"
 #include "transport/comms/registrations.h"
@@ -197,7 +197,7 @@ class SendingComm final : public SendCommBase, private msg::SendOwner {
   void on_session_failed(Error error) override { note_session_failed(error); }
   void on_session_closed() override { note_session_closed(); }
 
-  LinkPatience link_patience_;           // NCCL's service thread's.
+  LinkTimeout link_timeout_;             // NCCL's service thread's.
   msg::SendSession* session_ = nullptr;  // Guarded by the baton.
 };
 

@@ -17,7 +17,7 @@
 
 #include "transport/comms/death_watch.h"
 #include "transport/comms/end_log.h"
-#include "transport/comms/memory_patience.h"
+#include "transport/comms/memory_timeout.h"
 #include "transport/comms/poller.h"
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
@@ -53,8 +53,8 @@ class Nic {
     return lost == pollers.end() ? nullptr : lost->get();
   }
 
-  Duration link_patience{};  // How long a comm waits for carrier before it fails.
-  MemoryPatience memory_patience;
+  Duration link_timeout{};  // How long a comm waits for carrier before it fails.
+  MemoryTimeout memory_timeout;
   Endpoint listen_endpoint;
   EndLog end_log;
   std::shared_ptr<DeathWatch> death_watch;  // Of the first poller's thread; null: none.

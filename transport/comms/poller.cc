@@ -51,7 +51,7 @@ void move_this_thread(const std::vector<std::uint32_t>& cpus) {
 Poller::Poller(PollerConfig config, std::unique_ptr<Backend> backend)
     : config_(std::move(config)),
       backend_(std::move(backend)),
-      stall_watch_(config_.stall_patience),
+      stall_watch_(config_.stall_timeout),
       clock_(read_clock(), config_.longest_gap),
       last_turn_(backend_time()),
       last_moved_(last_turn_),

@@ -52,7 +52,7 @@ struct PollerConfig {
   // Shared: the background thread runs the turns as long as the backend is laden.
   bool takes_over = false;
   // Where it has run no turn for so long, while it held nothing up, NCCL's threads take them back.
-  Duration stall_patience = std::chrono::microseconds(200);
+  Duration stall_timeout = std::chrono::microseconds(200);
   // A longer time between two turns does not count for the backend's deadlines (RunningClock).
   Duration longest_gap = std::chrono::seconds(1);
   // Where the thread may run, which would else be where the one that starts it may; empty: there.

@@ -21,14 +21,14 @@ namespace ztcp::comms {
 void say_last_words(Poller& poller, TimePoint ends);
 
 // Other threads may be anywhere: stopped in the middle of a turn, or here in this very call stack
-// when a signal handler calls exit(). So every wait ends after `patience`. `mutex` guards `nics`,
+// when a signal handler calls exit(). So every wait ends after `timeout`. `mutex` guards `nics`,
 // of which those that are not ours are null.
 template <class AnyNic>
-void drain(const std::vector<std::shared_ptr<AnyNic>>& nics, std::mutex& mutex, Duration patience) {
+void drain(const std::vector<std::shared_ptr<AnyNic>>& nics, std::mutex& mutex, Duration timeout) {
   constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 100'000};
   // For the last turn of a thread that has waited as long as it may.
   constexpr Duration kLastTurn = std::chrono::milliseconds(100);
-  const TimePoint ends = Poller::read_clock() + patience;
+  const TimePoint ends = Poller::read_clock() + timeout;
   std::unique_lock lock(mutex, std::defer_lock);
   while (!lock.try_lock()) {
     if (Poller::read_clock() >= ends) return;

@@ -19,9 +19,9 @@ class StallWatch {
   // clock: a few microseconds apart, where somebody polls.
   static constexpr std::uint32_t kCallsPerLook = 64;
 
-  explicit StallWatch(Duration patience) : patience_(patience) {}
+  explicit StallWatch(Duration timeout) : timeout_(timeout) {}
 
-  // The number that `turns` has had for as long as our patience.
+  // The number that `turns` has had for as long as `timeout`.
   template <class ReadClock>
   std::optional<std::uint64_t> stuck_at(const std::atomic<std::uint64_t>& turns,
                                         ReadClock&& read_clock) {
@@ -39,11 +39,11 @@ class StallWatch {
       seen_.store(turns, std::memory_order_release);
       return std::nullopt;
     }
-    if (now - since_.load(std::memory_order_relaxed) < patience_) return std::nullopt;
+    if (now - since_.load(std::memory_order_relaxed) < timeout_) return std::nullopt;
     return turns;
   }
 
-  const Duration patience_;
+  const Duration timeout_;
   std::atomic<std::uint32_t> calls_{0};
   std::atomic<std::uint64_t> seen_{0};
   std::atomic<TimePoint> since_{TimePoint{}};  // When seen_ was new.

@@ -71,7 +71,7 @@ bool WorkerThreads::wait_for(std::size_t) {
     return true;
   }
   yielder_.yield();
-  const TimePoint::rep ends = patience_ends_.load(std::memory_order_relaxed);
+  const TimePoint::rep ends = wait_deadline_.load(std::memory_order_relaxed);
   return ends == kNever.time_since_epoch().count() ||
          std::chrono::steady_clock::now().time_since_epoch() < Duration(ends);
 }

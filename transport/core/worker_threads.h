@@ -49,8 +49,8 @@ class WorkerThreads final : public Workers {
   bool wait_for(std::size_t worker) override;
   // Any thread. wait_for() gives up at `end`: the process ends, and workers may have stopped
   // anywhere.
-  void limit_patience(TimePoint end) {
-    patience_ends_.store(end.time_since_epoch().count(), std::memory_order_relaxed);
+  void set_wait_deadline(TimePoint end) {
+    wait_deadline_.store(end.time_since_epoch().count(), std::memory_order_relaxed);
   }
 
  private:
@@ -66,7 +66,7 @@ class WorkerThreads final : public Workers {
   std::function<bool(std::size_t)> work_;
   std::deque<Worker> threads_;
   std::atomic<bool> stopping_{false};
-  std::atomic<TimePoint::rep> patience_ends_{kNever.time_since_epoch().count()};
+  std::atomic<TimePoint::rep> wait_deadline_{kNever.time_since_epoch().count()};
   // Used by the giver.
   std::uint32_t waits_ = 0;
   Yielder yielder_;

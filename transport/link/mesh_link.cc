@@ -21,7 +21,7 @@ MacAddress destination(const TxFrame& frame) {
 
 class MeshLink final : public Link {
  public:
-  MeshLink(std::vector<MeshPort> ports, Duration patience) : patience_(patience) {
+  MeshLink(std::vector<MeshPort> ports, Duration timeout) : timeout_(timeout) {
     assert(!ports.empty() && ports.size() <= UINT8_MAX);
     capabilities_ = ports.front().link->capabilities();
     assert(!capabilities_.zero_copy);
@@ -83,7 +83,7 @@ class MeshLink final : public Link {
   }
 
   // The ports set no limit. They take the time from this call, and so does this link, for
-  // `patience`.
+  // `timeout`.
   TransmitRoom transmit_room(TimePoint now) override {
     now_ = now;
     for (Port& port : ports_) port.link->transmit_room(now);
@@ -149,7 +149,7 @@ class MeshLink final : public Link {
       port->is_full = true;
       port->full_since = now_;
     }
-    port->is_stalled |= now_ - port->full_since >= patience_;
+    port->is_stalled |= now_ - port->full_since >= timeout_;
     if (!port->is_stalled) return sent;
     dropped_here_.tx_dropped += run.size() - sent;
     return run.size();
@@ -161,7 +161,7 @@ class MeshLink final : public Link {
       dropped_here_.tx_dropped += 1;
   }
 
-  const Duration patience_;
+  const Duration timeout_;
   std::vector<Port> ports_;
   std::size_t first_ = 0;  // Port at which the next receive() begins.
   TimePoint now_{};        // Set by transmit_room().
@@ -172,8 +172,8 @@ class MeshLink final : public Link {
 
 }  // namespace
 
-std::unique_ptr<Link> make_mesh(std::vector<MeshPort> ports, Duration patience) {
-  return std::make_unique<MeshLink>(std::move(ports), patience);
+std::unique_ptr<Link> make_mesh(std::vector<MeshPort> ports, Duration timeout) {
+  return std::make_unique<MeshLink>(std::move(ports), timeout);
 }
 
 }  // namespace ztcp::link

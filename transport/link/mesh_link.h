@@ -6,7 +6,7 @@
 // to all. Belongs to the thread that owns the NIC, and so do its ports.
 //
 // If a peer's ring is full, its frames wait, and with them the frames behind them, as on any link.
-// But a peer of several that takes no frame for `patience` is not running (stopped by a debugger,
+// But a peer of several that takes no frame for `timeout` is not running (stopped by a debugger,
 // for example): until it takes a frame again, its frames are dropped, as a cable would, so that the
 // others do not suffer. An absent peer misses a broadcast, which does no harm.
 #pragma once
@@ -26,10 +26,10 @@ struct MeshPort {
 
 // Longer than a busy machine usually delays a thread, and shorter than the floor of TCP's
 // retransmission timeout, after which the waiting frames for other peers would be deemed lost.
-inline constexpr Duration kMeshPatience = std::chrono::milliseconds(4);
+inline constexpr Duration kMeshStallTimeout = std::chrono::milliseconds(4);
 
 // Needs at least one port; all have the same properties, copy the frames they send, and share one
-// own MAC. `patience`: at least as long as peers may sleep.
-std::unique_ptr<Link> make_mesh(std::vector<MeshPort> ports, Duration patience = kMeshPatience);
+// own MAC. `timeout`: at least as long as peers may sleep.
+std::unique_ptr<Link> make_mesh(std::vector<MeshPort> ports, Duration timeout = kMeshStallTimeout);
 
 }  // namespace ztcp::link

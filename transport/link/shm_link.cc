@@ -254,7 +254,7 @@ Result<std::unique_ptr<Link>> open_shm_mesh(const ShmConfig& nic, const std::vec
     port.peer_mac = peer.mac;
     ports.push_back({peer.mac, ZTCP_TRY(open_shm(port))});
   }
-  return make_mesh(std::move(ports), std::max(kMeshPatience, 2 * longest_sleep));
+  return make_mesh(std::move(ports), std::max(kMeshStallTimeout, 2 * longest_sleep));
 }
 
 }  // namespace ztcp::link

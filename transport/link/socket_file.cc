@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 
 // A starting server holds the lock for a few milliseconds. A process that holds it longer is no
 // server and must not keep us from starting: in a world-writable folder any process can take it.
-constexpr auto kLockPatience = 500ms;
+constexpr auto kLockTimeout = 500ms;
 
 struct SocketPath {
   std::string folder;
@@ -56,7 +56,7 @@ Result<SocketFolder> open_folder(const std::string& folder) {
   if (!readable && errno == EACCES) fd = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return fail_errno("open");
   SocketFolder opened{Fd(fd)};
-  const auto deadline = std::chrono::steady_clock::now() + kLockPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kLockTimeout;
   while (readable && ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK &&
          std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(5ms);

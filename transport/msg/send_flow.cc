@@ -55,7 +55,7 @@ void SendFlow::note_end(const Stream& stream) {
   health_.add_later(health);
 }
 
-Status SendFlow::dial(TimePoint now, Dialer& dialer, std::optional<Duration> patience) {
+Status SendFlow::dial(TimePoint now, Dialer& dialer, std::optional<Duration> attempt_timeout) {
   ++epoch_;
   written_bytes_ = 0;
   acked_bytes_ = 0;
@@ -65,8 +65,8 @@ Status SendFlow::dial(TimePoint now, Dialer& dialer, std::optional<Duration> pat
   is_challenged_ = false;
   reader_ = RecordReader();
   state_ = State::kConnecting;
-  patience_ = patience;
-  set_wake_at(patience ? now + *patience : kNever);
+  attempt_timeout_ = attempt_timeout;
+  set_wake_at(attempt_timeout ? now + *attempt_timeout : kNever);
   auto stream =
       segment_bytes != 0 ? dialer.dial_small(now, *this, segment_bytes) : dialer.dial(now, *this);
   if (!stream) return tl::unexpected<Error>(stream.error());
@@ -100,7 +100,7 @@ void SendFlow::on_open(TimePoint now, Stream& stream) {
   encode(hello_, std::span(out).subspan(preamble));
   state_ = State::kGreeting;
   const Duration timeout = session_->settings().handshake_timeout;
-  set_wake_at(now + std::min(patience_.value_or(timeout), timeout));
+  set_wake_at(now + std::min(attempt_timeout_.value_or(timeout), timeout));
   if (!write(out))
     session_->on_flow_lost(now, *this, Error{Errc::kOutOfMemory, 0, "Stream::write of hello"});
 }

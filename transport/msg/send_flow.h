@@ -80,9 +80,9 @@ class SendFlow final : public StreamEvents {
   bool write(std::span<const std::byte> copied, std::span<const Fragment> referenced = {});
 
   void wait_until(TimePoint when);
-  // Dials. `patience` limits the connection, and then the handshake; none: TCP limits the first,
-  // the settings limit the other.
-  Status dial(TimePoint now, Dialer& dialer, std::optional<Duration> patience);
+  // Dials. `attempt_timeout` limits the connection, and then the handshake; none: TCP limits the
+  // first, the settings limit the other.
+  Status dial(TimePoint now, Dialer& dialer, std::optional<Duration> attempt_timeout);
   // Ends the stream, with RST if it still exists.
   void drop(State state);
   void close();  // FIN.
@@ -142,7 +142,7 @@ class SendFlow final : public StreamEvents {
   TimePoint stalled_since_{};
   TimePoint wake_at_ = kNever;
   StreamHealth health_;
-  std::optional<Duration> patience_;
+  std::optional<Duration> attempt_timeout_;
   Hello hello_;
   RecordReader reader_;
 };

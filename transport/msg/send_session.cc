@@ -114,13 +114,13 @@ void SendSession::on_timers(TimePoint now) {
       on_flow_lost(now, flow, Error{Errc::kOutOfMemory, 0, "dial: no stream to spare"});
       continue;
     }
-    std::optional<Duration> patience;
-    if (flow.redials != 0) patience = settings_.redial_attempt;
+    std::optional<Duration> timeout;
+    if (flow.redials != 0) timeout = settings_.redial_attempt;
     // If the path drops only large segments, the first attempt succeeds. Otherwise it was an
     // outage.
     if (flow.redials > 1) segment_limit_ = 0;
     flow.segment_bytes = segment_bytes();
-    if (const Status dialled = flow.dial(now, dialer_, patience); !dialled)
+    if (const Status dialled = flow.dial(now, dialer_, timeout); !dialled)
       on_flow_lost(now, flow, dialled.error());
   }
   if (watch_at_ <= now && !is_ended()) watch(now);

@@ -14,12 +14,11 @@ constexpr Duration kAfterAnswer = std::chrono::seconds(1);
 
 }  // namespace
 
-void SenderProbe::start(TimePoint now, StreamSource& source, Endpoint listening,
-                        Duration patience) {
+void SenderProbe::start(TimePoint now, StreamSource& source, Endpoint listening, Duration timeout) {
   stop();
   source_ = &source;
   listening_ = listening;
-  patience_ = patience;
+  timeout_ = timeout;
   nobody_ = {};
   wait_until(now);
 }
@@ -46,7 +45,7 @@ void SenderProbe::on_timers(TimePoint now) {
 // Streams for sessions to come are more important than an early detection of this one's end.
 void SenderProbe::ask(TimePoint now) {
   if (!source_->has_spare_stream()) return wait_until(now + kAfterAnswer);
-  wait_until(now + patience_);
+  wait_until(now + timeout_);
   auto stream = source_->dial(now, listening_, *this);
   if (!stream) return on_answer(now, stream.error().code == Errc::kRefused);
   stream_ = *stream;

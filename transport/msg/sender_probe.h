@@ -23,9 +23,9 @@ class SenderProbe final : public StreamEvents {
   SenderProbe(const SenderProbe&) = delete;
   SenderProbe& operator=(const SenderProbe&) = delete;
 
-  // Asks from `now` on, each time for at most `patience`, until stop(), or until it has called
+  // Asks from `now` on, each time for at most `timeout`, until stop(), or until it has called
   // on_sender_gone() of the session.
-  void start(TimePoint now, StreamSource& source, Endpoint listening, Duration patience);
+  void start(TimePoint now, StreamSource& source, Endpoint listening, Duration timeout);
   void stop();
 
   void on_timers(TimePoint now);
@@ -46,7 +46,7 @@ class SenderProbe final : public StreamEvents {
   StreamSource* source_ = nullptr;
   Stream* stream_ = nullptr;  // Being opened.
   Endpoint listening_;
-  Duration patience_{};
+  Duration timeout_{};
   TimePoint next_ = kNever;  // Time to ask, or to give up.
   NobodyListens nobody_;
 };

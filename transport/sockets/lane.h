@@ -67,7 +67,7 @@ class Lane final : public comms::Backend, private msg::StreamSource, private Str
   ~Lane() override;
 
   void start() override;
-  void limit_waits(TimePoint end) override { worker_threads_.limit_patience(end); }
+  void limit_waits(TimePoint end) override { worker_threads_.set_wait_deadline(end); }
 
   // Wakes this lane's poller; used by the lane that deals connections to this one.
   const std::shared_ptr<WakeEvent>& wake() const { return wake_; }

@@ -252,8 +252,8 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
   if (!placement.warning.empty()) log::warn("{}: {}", device.name, placement.warning);
   auto lanes = ZTCP_TRY(open_lanes(device, plan, placement.helper_cpus));
   auto nic = std::make_shared<Nic>(device);
-  nic->link_patience = std::chrono::milliseconds(fabric_.tcp.connect_timeout_ms);
-  nic->memory_patience.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
+  nic->link_timeout = std::chrono::milliseconds(fabric_.tcp.connect_timeout_ms);
+  nic->memory_timeout.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
   nic->listen_endpoint = lanes.front()->listening();
   // Peers whose death must be watched drive a NIC themselves, and speak IPv4 only.
   if (device.address.is_v4())

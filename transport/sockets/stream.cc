@@ -26,7 +26,7 @@ constexpr std::size_t kLittle = 8U << 10;
 constexpr std::uint32_t kReadsBetweenProbes = 64;
 constexpr std::size_t kVectors = 32;
 // How long the peer may take to end its direction once we have ended ours.
-constexpr Duration kEndPatience = std::chrono::seconds(8);
+constexpr Duration kEndTimeout = std::chrono::seconds(8);
 
 ssize_t read_to(int fd, std::span<std::byte> place, std::span<std::byte> behind, int flags) {
   flags |= MSG_DONTWAIT;
@@ -317,7 +317,7 @@ void SocketStream::say_fin(TimePoint now) {
   if (!queue_.empty() || !wants_fin_ || said_fin_ || is_gone()) return;
   shutdown(fd_.get(), SHUT_WR);
   said_fin_ = true;
-  if (state_ == State::kEnding) deadline_ = now + kEndPatience;
+  if (state_ == State::kEnding) deadline_ = now + kEndTimeout;
   end_if_over(now);
 }
 

@@ -183,7 +183,7 @@ class Connection final : public Stream, public ListHook<> {
   TimePoint deadline() const;
   TimePoint keepalive_deadline() const;
   void schedule();
-  Duration handshake_patience() const;
+  Duration handshake_timeout() const;
   void limit_lingering(TimePoint now);
   void on_syn_timer(TimePoint now);
   bool on_keepalive_timer(TimePoint now);

@@ -98,7 +98,7 @@ void Connection::write_syn(TimePoint now, TxFrame& frame) {
   // Karn's rule: the answer to a SYN that was sent twice gives no RTT sample.
   if (syn_sent_ != TimePoint::min()) syn_retransmitted_ = true;
   syn_sent_ = now;
-  state_deadline_ = std::min(now + syn_timeout_, opened_ + handshake_patience());
+  state_deadline_ = std::min(now + syn_timeout_, opened_ + handshake_timeout());
 }
 
 void Connection::write_ack(TimePoint now, TxFrame& frame) {

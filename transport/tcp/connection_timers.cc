@@ -96,18 +96,18 @@ void Connection::on_timer(TimePoint now) {
 void Connection::limit_lingering(TimePoint now) {
   if (events_ != nullptr || state_ == State::kEstablished || state_ == State::kCloseWait) return;
   if (state_ == State::kFinWait2 && state_deadline_ != kNever) return;
-  const Duration patience = context_.config.tcp.user_timeout;
+  const Duration timeout = context_.config.tcp.user_timeout;
   const TimePoint since = state_deadline_ == kNever ? now : sender_.progress();
-  if (state_deadline_ == kNever || since + patience > state_deadline_)
-    state_deadline_ = since + patience;
+  if (state_deadline_ == kNever || since + timeout > state_deadline_)
+    state_deadline_ = since + timeout;
 }
 
-Duration Connection::handshake_patience() const {
+Duration Connection::handshake_timeout() const {
   return !active_ ? kHalfOpenTimeout : context_.config.tcp.connect_timeout;
 }
 
 void Connection::on_syn_timer(TimePoint now) {
-  if (now - opened_ >= handshake_patience()) {
+  if (now - opened_ >= handshake_timeout()) {
     if (!active_) {
       drop();
     } else if (mac_known_) {
@@ -122,7 +122,7 @@ void Connection::on_syn_timer(TimePoint now) {
   context_.neighbours.confirm(now, index_);
   syn_timeout_ =
       std::min(2 * syn_timeout_, std::max(context_.config.tcp.rto_max, context_.rto_floor));
-  state_deadline_ = std::min(now + syn_timeout_, opened_ + handshake_patience());
+  state_deadline_ = std::min(now + syn_timeout_, opened_ + handshake_timeout());
   syn_due_ = true;
   wake();
 }

@@ -47,12 +47,11 @@ TimePoint Rack::detect_loss(TimePoint now, bool in_recovery, const RttEstimator&
                             SackScoreboard& scoreboard, std::uint32_t& lost_bytes) const {
   lost_bytes = 0;
   if (!valid_) return kNever;
-  const Duration patience =
-      rtt_ + reordering_window(in_recovery, scoreboard.sacked_segments(), rtt);
+  const Duration timeout = rtt_ + reordering_window(in_recovery, scoreboard.sacked_segments(), rtt);
   TimePoint next = kNever;
   // False: not yet lost, and neither are segments sent after it.
   const auto is_lost = [&](std::uint32_t i) {
-    const TimePoint deadline = scoreboard[i].sent + patience;
+    const TimePoint deadline = scoreboard[i].sent + timeout;
     if (deadline > now) {
       next = std::min(next, deadline);
       return false;
@@ -77,12 +76,12 @@ TimePoint Rack::detect_loss(TimePoint now, bool in_recovery, const RttEstimator&
 
 void Rack::mark_losses_on_rto(TimePoint now, const RttEstimator& rtt,
                               SackScoreboard& scoreboard) const {
-  const Duration patience =
+  const Duration timeout =
       rtt_ + reordering_window(/*in_recovery=*/true, scoreboard.sacked_segments(), rtt);
   for (std::uint32_t i = 0; i < scoreboard.size(); ++i) {
     const SentRecord& record = scoreboard[i];
     if (record.is(SentRecord::kSacked) || record.is(SentRecord::kLost)) continue;
-    if (i == 0 || record.sent + patience <= now) scoreboard.mark_lost(i);
+    if (i == 0 || record.sent + timeout <= now) scoreboard.mark_lost(i);
   }
 }
 

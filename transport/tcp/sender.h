@@ -196,7 +196,7 @@ class Sender {
   void note_asked(TimePoint now) {
     if (asked_ == kNever) asked_ = now;
   }
-  TimePoint patience_end() const {
+  TimePoint user_deadline() const {
     return std::max(progress_, heard_shut_) + settings_.user_timeout;
   }
   TimePoint give_up_at() const;

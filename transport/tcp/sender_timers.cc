@@ -51,7 +51,7 @@ void Sender::arm_timers(TimePoint now, Wait wait) {
   persist_deadline_ = kNever;
   if (restart || rto_deadline_ == kNever) {
     Duration rto = rtt_.rto(rto_floor_);
-    TimePoint limit = patience_end();
+    TimePoint limit = user_deadline();
     if (snd_wnd_bytes_ == 0) [[unlikely]] {
       rto = std::min(rto, longest_wait());
       limit = give_up_at();
@@ -72,7 +72,7 @@ void Sender::arm_timers(TimePoint now, Wait wait) {
 // is alive. It is given up when it does not answer a probe.
 TimePoint Sender::give_up_at() const {
   if (snd_wnd_bytes_ == 0) return asked_ == kNever ? kNever : asked_ + settings_.user_timeout;
-  return patience_end();
+  return user_deadline();
 }
 
 TimePoint Sender::deadline() const {

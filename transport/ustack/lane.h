@@ -27,7 +27,7 @@ class Lane final : public comms::Backend, private TurnEvents {
   ~Lane() override { worker_threads_.stop(); }
 
   void start() override;
-  void limit_waits(TimePoint end) override { worker_threads_.limit_patience(end); }
+  void limit_waits(TimePoint end) override { worker_threads_.set_wait_deadline(end); }
 
   comms::TurnOutcome turn(TimePoint now, comms::Doorbell& doorbell) override {
     return {.moved =

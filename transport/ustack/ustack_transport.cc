@@ -227,8 +227,8 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   const config::Nic& config = fabric_.nics[index];
   auto nic = std::make_shared<Nic>(config);
   nic->claim = std::move(claim);
-  nic->link_patience = std::chrono::milliseconds(fabric_.tcp.connect_timeout_ms);
-  nic->memory_patience.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
+  nic->link_timeout = std::chrono::milliseconds(fabric_.tcp.connect_timeout_ms);
+  nic->memory_timeout.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
   nic->listen_endpoint = {config.address.address, fabric_.messages.listen_port};
   std::vector<std::unique_ptr<link::Link>> links = whole_links(ZTCP_TRY(source_->open(config)));
   const link::LinkCapabilities caps = links.front()->capabilities();

@@ -65,7 +65,7 @@ TEST(Baton, ARingIsHeardByTheGiverOrTheRingerGetsTheBaton) {
   constexpr int kRounds = 20'000;
   constexpr int kLeastRounds = 100;
   // Where other threads have the CPUs, a round takes as long as both threads wait for one.
-  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   constexpr int kOver = -1;
   Baton baton;
   Doorbell bell;
@@ -87,7 +87,7 @@ TEST(Baton, ARingIsHeardByTheGiverOrTheRingerGetsTheBaton) {
   });
   int missed = 0;
   for (int i = 1; i <= kRounds; ++i) {
-    if (i > kLeastRounds && std::chrono::steady_clock::now() > patience) break;
+    if (i > kLeastRounds && std::chrono::steady_clock::now() > deadline) break;
     if (!baton.try_take()) ADD_FAILURE() << "round " << i;
     round.store(i, std::memory_order_release);
     for (int delay = i % 1024; delay > 0; --delay) asm volatile("nop");

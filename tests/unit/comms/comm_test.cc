@@ -186,8 +186,8 @@ TEST(Ends, OfOneCauseAreSaidOncePerPeer) {
       << log.warnings()[1];
 }
 
-// A receive is never waited for, so it says nothing of its peer: sends to it keep their patience.
-TEST(Memory, APostedReceiveSpendsNoPatience) {
+// deregister_memory() never waits for a receive, so sends to the same peer keep their full timeout.
+TEST(Memory, DeregisteringAPostedReceiveLeavesTheTimeoutForSendsUntouched) {
   TwoHosts hosts({.drain_timeout_ms = 60000});
   Pair there = connect(hosts[0], hosts[1]);
   Pair back = connect(hosts[1], hosts[0]);

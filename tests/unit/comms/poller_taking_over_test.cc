@@ -62,11 +62,11 @@ class LadenBackend final : public CountingBackend {
 class TakingOver : public testing::Test {
  protected:
   // By default nobody takes turns back, on whatever machine.
-  explicit TakingOver(Duration stall_patience = std::chrono::hours(1)) {
+  explicit TakingOver(Duration stall_timeout = std::chrono::hours(1)) {
     PollerConfig config;
     config.name = "mem0";
     config.takes_over = true;
-    config.stall_patience = stall_patience;
+    config.stall_timeout = stall_timeout;
     config.on_look = [this](TimePoint) { on_look(); };
     auto owned = std::make_unique<LadenBackend>(starts_);
     backend = owned.get();
@@ -210,9 +210,9 @@ class StallingOften : public TakingOver {
 TEST_F(StallingOften, NoRingIsLost) {
   backend->bytes_each_turn = 1U << 20;
   // Beside many busy threads a stall takes as long as all of these threads wait for a CPU.
-  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   const auto is_over = [&] {
-    return stalls >= 30 || (stalls >= 3 && std::chrono::steady_clock::now() > patience);
+    return stalls >= 30 || (stalls >= 3 && std::chrono::steady_clock::now() > deadline);
   };
   std::vector<std::thread> threads;
   for (std::size_t client = 0; client < 3; ++client)

@@ -34,7 +34,7 @@ class StallWatchTest : public testing::Test {
   };
 };
 
-TEST_F(StallWatchTest, TurnsThatStandStillForItsPatienceAreStuck) {
+TEST_F(StallWatchTest, TurnsThatStandStillForTheTimeoutAreStuck) {
   EXPECT_EQ(look(), std::nullopt);
   now_ += microseconds(199);
   EXPECT_EQ(look(), std::nullopt);

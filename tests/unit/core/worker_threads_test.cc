@@ -99,7 +99,7 @@ TEST_F(WorkerThreadsTest, WaitingEndsAtTheLimit) {
   start(1, Duration::zero());
   rings[0].put({1});  // The worker is not woken for it.
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  workers.limit_patience(TimePoint(now + 5ms));
+  workers.set_wait_deadline(TimePoint(now + 5ms));
   std::uint64_t waits = 0;
   while (workers.wait_for(0)) ++waits;
   EXPECT_GT(waits, 0U);

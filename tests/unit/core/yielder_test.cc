@@ -54,10 +54,9 @@ TEST(Yielder, TwoThreadsOfOneCpuSleepNowAndThen) {
   std::thread one([&] {
     stay_on(cpu);
     Yielder yielder;
-    const auto patience_ends = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     const long before = sleeps_of_this_thread();
-    while (sleeps_of_this_thread() < before + 10 &&
-           std::chrono::steady_clock::now() < patience_ends)
+    while (sleeps_of_this_thread() < before + 10 && std::chrono::steady_clock::now() < deadline)
       yielder.yield();
     EXPECT_GE(sleeps_of_this_thread(), before + 10);
     is_over = true;

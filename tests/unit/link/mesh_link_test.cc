@@ -141,7 +141,7 @@ TEST_F(Mesh, WaitsForAPeerWhoseRingIsFullAndDropsNothing) {
   std::vector<TxFrame> burst(kFrames + 2, slow.frame());
   burst.push_back(other.frame());
   EXPECT_EQ(nics_[0]->transmit(burst), kFrames);
-  nics_[0]->transmit_room(kStart + kMeshPatience - 1ns);
+  nics_[0]->transmit_room(kStart + kMeshStallTimeout - 1ns);
   EXPECT_EQ(nics_[0]->transmit(std::span(burst).subspan(kFrames)), 0U);
   EXPECT_EQ(take(1).size(), kFrames);
   EXPECT_EQ(nics_[0]->transmit(std::span(burst).subspan(kFrames)), 3U);
@@ -156,7 +156,7 @@ TEST_F(Mesh, AStoppedPeerDoesNotHoldUpTheOthers) {
   std::vector<TxFrame> burst(kFrames + 1, stopped.frame());
   burst.push_back(other.frame());
   EXPECT_EQ(nics_[0]->transmit(burst), kFrames);
-  nics_[0]->transmit_room(kStart + kMeshPatience);
+  nics_[0]->transmit_room(kStart + kMeshStallTimeout);
   const std::span rest = std::span(burst).subspan(kFrames);
   EXPECT_EQ(nics_[0]->transmit(rest), 2U);
   EXPECT_EQ(nics_[0]->counters().tx_dropped, 1U);
@@ -177,8 +177,8 @@ TEST_F(Mesh, ABroadcastThatAnAbsentPeerMissesIsNoLoss) {
 }
 
 // A peer that sleeps between two polls of its ring is present.
-TEST(MeshPatience, IsTheConfiguredTime) {
-  for (const Duration patience : {Duration(kMeshPatience), Duration(200ms)}) {
+TEST(MeshStallTimeout, IsTheConfiguredTime) {
+  for (const Duration timeout : {Duration(kMeshStallTimeout), Duration(200ms)}) {
     MemoryLinkOptions options;
     options.frames = 1;
     auto [here, there] = make_memory_links(options);
@@ -187,22 +187,22 @@ TEST(MeshPatience, IsTheConfiguredTime) {
     std::vector<MeshPort> ports;
     ports.push_back({kAsleep, std::move(here)});
     ports.push_back({{{2, 0, 0, 0, 0, 3}}, std::move(also_here)});
-    const auto mesh = make_mesh(std::move(ports), patience);
+    const auto mesh = make_mesh(std::move(ports), timeout);
     mesh->transmit_room(kStart);
     SentFrame sent(1, 200, 1);
     std::memcpy(sent.frame().header.data(), kAsleep.bytes.data(), kAsleep.bytes.size());
     const std::vector<TxFrame> two(2, sent.frame());
     ASSERT_EQ(mesh->transmit(two), 1U);
-    mesh->transmit_room(kStart + patience - 1ns);
+    mesh->transmit_room(kStart + timeout - 1ns);
     EXPECT_EQ(mesh->transmit(std::span(two).first(1)), 0U);
-    mesh->transmit_room(kStart + patience);
+    mesh->transmit_room(kStart + timeout);
     EXPECT_EQ(mesh->transmit(std::span(two).first(1)), 1U);
     EXPECT_EQ(mesh->counters().tx_dropped, 1U);
   }
 }
 
 // No other peer can suffer.
-TEST(MeshPatience, IsUnlimitedForASinglePeer) {
+TEST(MeshStallTimeout, IsUnlimitedForASinglePeer) {
   MemoryLinkOptions options;
   options.frames = 1;
   auto [here, there] = make_memory_links(options);

@@ -104,7 +104,7 @@ TEST_F(NetTest, AcceptWarnsOnceOfAMissingPeer) {
     ASSERT_TRUE(nobody);
     EXPECT_EQ(*nobody, nullptr);
   }
-  ASSERT_EQ(log_.warnings().size(), 1U);  // The fixture's timeout is 0 ms.
+  ASSERT_EQ(log_.warnings().size(), 1U);  // The fixture warns after 0 ms.
   EXPECT_TRUE(warned(log_, "no peer has connected to ztcp0"));
   EXPECT_TRUE(net_.connect(context, 0, handle_));
   const auto somebody = net_.accept(*listening);

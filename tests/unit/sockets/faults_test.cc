@@ -204,8 +204,8 @@ TEST(Faults, AClosedConnectionThatAnotherProcessHoldsOpenIsNotWatched) {
   const std::vector<Descriptor> held = second_of_each_socket();
   pair.sender.reset();
   pair.receiver.reset();
-  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (watched() != connected - 2 && std::chrono::steady_clock::now() < patience)
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (watched() != connected - 2 && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(watched(), connected - 2);
 }
@@ -243,9 +243,9 @@ TEST(Faults, TheDescriptorsThatAShellGrantsSufficeForSeveralFlows) {
     TwoHosts hosts({.max_connections = 4096, .workers = 2, .flows = 3});
     Pair pair = test::connect(hosts[0], hosts[1]);
     const std::size_t connected = watched();
-    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     // Two more flows, with two ends each; they are opened while messages are sent.
-    while (watched() != connected + 4 && std::chrono::steady_clock::now() < patience)
+    while (watched() != connected + 4 && std::chrono::steady_clock::now() < deadline)
       expect_carries(pair, pattern(1U << 20, 5));
     EXPECT_EQ(watched(), connected + 4);
   }

@@ -29,7 +29,7 @@ class LateAcks : public testing::Test {
     peer.user.stream->expect_late_acks();
   }
   // From `now` to the first unsolicited frame.
-  Duration patience() {
+  Duration wait_for_frame() {
     const TimePoint sent = peer.now;
     EXPECT_FALSE(peer.wait().empty());
     return peer.now - sent;
@@ -45,7 +45,7 @@ TEST_F(LateAcks, ALoneSegmentMayWaitForItsAnswer) {
   open();
   peer.write(100);
   ASSERT_EQ(peer.collect().size(), 1U);
-  const Duration waited = patience();
+  const Duration waited = wait_for_frame();
   EXPECT_GE(waited, delay());
   EXPECT_LE(waited, delay() + 10ms);
   EXPECT_EQ(counters().tlp_fired, 1U);
@@ -59,7 +59,7 @@ TEST_F(LateAcks, AFewSmallSegmentsMayWaitForTheirAnswer) {
     peer.write(100);
     ASSERT_EQ(peer.collect().size(), 1U);
   }
-  EXPECT_GE(patience(), delay());
+  EXPECT_GE(wait_for_frame(), delay());
 }
 
 // RFC 9293 SHLD-19: every second full segment is answered at once.
@@ -67,7 +67,7 @@ TEST_F(LateAcks, ALongerTailIsProbedWithoutDelay) {
   open();
   peer.write(2 * kMss);
   ASSERT_EQ(peer.collect().size(), 2U);
-  EXPECT_LE(patience(), 10ms);
+  EXPECT_LE(wait_for_frame(), 10ms);
   EXPECT_EQ(counters().tlp_fired, 1U);
 }
 
@@ -77,7 +77,7 @@ TEST_F(LateAcks, TheTimeoutIncludesTheDelay) {
   open(plain);
   peer.write(100);
   ASSERT_EQ(peer.collect().size(), 1U);
-  const Duration waited = patience();
+  const Duration waited = wait_for_frame();
   EXPECT_EQ(counters().rto_fired, 1U);
   EXPECT_GE(waited, delay() + peer.config.tcp.rto_min);
   EXPECT_LE(waited, delay() + peer.config.tcp.rto_min + 5ms);
@@ -94,7 +94,7 @@ TEST_F(LateAcks, TheNextConnectionInTheSlotIsNotAffected) {
   peer.open();
   peer.write(100);
   ASSERT_EQ(peer.collect().size(), 1U);
-  EXPECT_LE(patience(), 10ms);
+  EXPECT_LE(wait_for_frame(), 10ms);
 }
 
 }  // namespace

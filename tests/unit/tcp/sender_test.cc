@@ -98,7 +98,7 @@ TEST_F(Sending, LateSegmentIsNotRetransmitted) {
   peer.collect();
   peer.advance(1ms);
   peer.ack(seq(2), {{seq(3), seq(4)}});
-  EXPECT_TRUE(peer.collect().empty()) << "a quarter round trip of patience";
+  EXPECT_TRUE(peer.collect().empty()) << "the reordering window is a quarter round trip";
   peer.advance(100us);
   peer.ack(seq(5));
   EXPECT_TRUE(peer.collect().empty());

@@ -153,9 +153,9 @@ TEST_F(Timeout, PeerThatShrinksItsWindowAndAnswersIsNotGivenUp) {
 }
 
 // For short user timeouts, too: only an unanswered probe counts.
-class ShortPatience : public testing::TestWithParam<Duration> {
+class ShortUserTimeout : public testing::TestWithParam<Duration> {
  protected:
-  ShortPatience() : peer(make_config()) { peer.open(); }
+  ShortUserTimeout() : peer(make_config()) { peer.open(); }
   static StackConfig make_config() {
     StackConfig config = test_config();
     config.tcp.user_timeout = GetParam();
@@ -187,7 +187,7 @@ class ShortPatience : public testing::TestWithParam<Duration> {
   Peer peer;
 };
 
-TEST_P(ShortPatience, ClosedWindowOfAPeerThatAnswersIsTolerated) {
+TEST_P(ShortUserTimeout, ClosedWindowOfAPeerThatAnswersIsTolerated) {
   peer.send({.seq = peer.peer_nxt(), .ack = peer.first(), .window = 0});
   peer.write(kMss);
   keep_shut(peer.first(), 60s);
@@ -197,7 +197,7 @@ TEST_P(ShortPatience, ClosedWindowOfAPeerThatAnswersIsTolerated) {
   EXPECT_GE(asked, 3) << "a lost answer is no death";
 }
 
-TEST_P(ShortPatience, WindowClosedOverDataInFlightIsTolerated) {
+TEST_P(ShortUserTimeout, WindowClosedOverDataInFlightIsTolerated) {
   peer.ack(peer.first());
   peer.write(2 * kMss);
   ASSERT_EQ(peer.collect().size(), 2U);
@@ -210,7 +210,7 @@ TEST_P(ShortPatience, WindowClosedOverDataInFlightIsTolerated) {
   EXPECT_GE(asked, 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(UserTimeouts, ShortPatience,
+INSTANTIATE_TEST_SUITE_P(UserTimeouts, ShortUserTimeout,
                          testing::Values(100ms, 500ms, 1900ms, 2000ms, 3000ms, 8000ms));
 
 // Section 3.8.6.1 holds while a user waits. After close() nobody does: a peer that keeps its window

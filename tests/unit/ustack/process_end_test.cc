@@ -150,7 +150,7 @@ TEST_P(ProcessEnd, WaitsForNobodyWhoEndedBefore) {
   }
 }
 
-// A connect that NCCL still polls: the patience with the link may be over meanwhile, which is no
+// A connect that NCCL still polls: the link timeout may expire meanwhile, which is no
 // failure of a connection any more.
 TEST_P(ProcessEnd, IsNoFailureOfAConnectThatWaitsForTheLink) {
   std::atomic<link::LinkState> state{link::LinkState::kDown};

@@ -64,7 +64,7 @@ inline bool have_heard(const std::vector<int>& all) {
 // Whether a stranger that sends `hello` to the listener there is turned away.
 template <class Hello>
 bool is_turned_away(const IpAddress& address, const Hello& hello) {
-  constexpr timeval kPatience{.tv_sec = 10, .tv_usec = 0};
+  constexpr timeval kTimeout{.tv_sec = 10, .tv_usec = 0};
   for (int fd = 3; fd < kMostDescriptors; ++fd) {
     int is_listener = 0;
     socklen_t size = sizeof is_listener;
@@ -74,7 +74,7 @@ bool is_turned_away(const IpAddress& address, const Hello& hello) {
     SocketAddress to;
     getsockname(fd, to.get(), &to.size_bytes);
     const int stranger = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    setsockopt(stranger, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
+    setsockopt(stranger, SOL_SOCKET, SO_RCVTIMEO, &kTimeout, sizeof kTimeout);
     std::array<char, 256> said{};  // Why, perhaps.
     ssize_t got = 1;
     bool is_away = connect(stranger, to.get(), to.size_bytes) == 0 &&

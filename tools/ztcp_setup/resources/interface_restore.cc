@@ -34,9 +34,9 @@ constexpr int kStepsForManager = 8;
 
 class Restorer {
  public:
-  // Waits at most `patience` steps for all leases together.
-  Restorer(Host& host, Reverted& reverted, int& patience)
-      : host_(host), reverted_(reverted), patience_(patience) {}
+  // Waits at most `steps_left` steps for all leases together.
+  Restorer(Host& host, Reverted& reverted, int& steps_left)
+      : host_(host), reverted_(reverted), steps_left_(steps_left) {}
 
   void restore(const InterfaceState& wanted) {
     const auto now = host_.link(wanted.name);
@@ -108,7 +108,7 @@ class Restorer {
   void await_lease(const InterfaceState& wanted) {
     const auto leased = [](const NetworkItem& item) { return item.expires_unix_s != 0; };
     if (std::none_of(wanted.addresses.begin(), wanted.addresses.end(), leased)) return;
-    for (int step = 0; patience_ > 0; --patience_, ++step) {
+    for (int step = 0; steps_left_ > 0; --steps_left_, ++step) {
       const auto now = host_.link(wanted.name);
       const auto there = [&](const NetworkItem& item) {
         return !leased(item) || (now && *now && contains(**now, item));
@@ -172,7 +172,7 @@ class Restorer {
   Host& host_;
   Reverted& reverted_;
   std::set<std::string> strangers_;  // Other interfaces with names of ours.
-  int& patience_;
+  int& steps_left_;
 };
 
 bool all_named(const std::vector<std::string>& names, const std::vector<InterfaceState>& links) {
@@ -234,11 +234,11 @@ void restore_interfaces(Host& host, const std::string& address,
   // Once, before addresses: each setting may reset the NIC.
   for (const InterfaceState& link : found) restore_settings(host, link, reverted);
   Reverted round;
-  int patience = kStepsForLease;
+  int steps_left = kStepsForLease;
   for (int i = 0; i < kRounds; ++i) {
     if (i > 0) host.pause(kRoundPause);
     round.faults.clear();
-    Restorer restorer(host, round, patience);
+    Restorer restorer(host, round, steps_left);
     for (const InterfaceState& link : found) restorer.restore(link);
     for (const InterfaceState& link : found) restorer.restore_routes(link);
     if (round.faults.empty()) break;

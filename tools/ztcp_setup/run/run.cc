@@ -23,7 +23,7 @@ constexpr std::chrono::minutes kRunOfUdev{1};
 
 using Action = std::function<tl::expected<Outcome, int>(Journal&, const Progress&)>;
 
-int run(Host& host, RunKind kind, milliseconds patience, const RunOptions& options,
+int run(Host& host, RunKind kind, milliseconds timeout, const RunOptions& options,
         const Action& action) {
   if (::geteuid() != 0)
     return refuse({"root is needed", "this changes the machine; nothing was changed",
@@ -33,7 +33,7 @@ int run(Host& host, RunKind kind, milliseconds patience, const RunOptions& optio
   if (kind != RunKind::kUndo)
     if (auto problem = why_not_trusted(host, options.config_path))
       return refuse(*problem, options.json);
-  const auto lock = RunLock::take(patience, options.lock_path);
+  const auto lock = RunLock::take(timeout, options.lock_path);
   if (!lock) return refuse(lock.error(), options.json);
   auto journal = Journal::open(host);
   if (!journal) return refuse(journal.error(), options.json);

@@ -63,7 +63,7 @@ std::vector<std::string> holders_of_work(const std::string& path) {
 
 }  // namespace
 
-tl::expected<RunLock, config::Problem> RunLock::take(std::chrono::milliseconds patience,
+tl::expected<RunLock, config::Problem> RunLock::take(std::chrono::milliseconds timeout,
                                                      const std::string& path) {
   const auto refuse = [&](std::string what, std::string mend) {
     return tl::unexpected(config::Problem{path, std::move(what), std::move(mend)});
@@ -71,7 +71,7 @@ tl::expected<RunLock, config::Problem> RunLock::take(std::chrono::milliseconds p
   // Without O_CLOEXEC: programs inherit it.
   Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
   if (file.get() < 0) return refuse(std::strerror(errno), fmt::format("ls -l {}", path));
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   bool ours = false;
   for (;;) {
     ours = take_byte(file.get(), Byte::kRun);

@@ -22,7 +22,7 @@ class RunLock {
   static constexpr const char* kPath = "/run/ztcp_setup.lock";
 
   // Waits for another run at most this long, then reports it, or the program it left running.
-  static tl::expected<RunLock, config::Problem> take(std::chrono::milliseconds patience,
+  static tl::expected<RunLock, config::Problem> take(std::chrono::milliseconds timeout,
                                                      const std::string& path = kPath);
 
  private:

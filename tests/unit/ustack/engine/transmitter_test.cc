@@ -157,7 +157,7 @@ TEST_F(TransmitterTest, DetachedPayloadIsNotTheUsersAnyMore) {
   EXPECT_EQ(link.sent.back(), "later");
 }
 
-// The link's patience goes on while its refused frames wait here.
+// The link's stall timeout runs on while its refused frames wait here.
 TEST(Transmitter, APeerOfAMeshThatIsNotRunningHoldsUpNobodyElse) {
   constexpr MacAddress kStopped{{2, 0, 0, 0, 0, 1}};
   constexpr MacAddress kRunning{{2, 0, 0, 0, 0, 2}};
@@ -179,9 +179,9 @@ TEST(Transmitter, APeerOfAMeshThatIsNotRunningHoldsUpNobodyElse) {
   address(1, kRunning);
   Transmitter transmitter(mesh->capabilities().mtu_bytes);
   transmitter.run(source, *mesh, kNow);
-  transmitter.run(source, *mesh, kNow + link::kMeshPatience / 2);
+  transmitter.run(source, *mesh, kNow + link::kMeshStallTimeout / 2);
   EXPECT_TRUE(arrived.empty()) << "it may be busy only";
-  transmitter.run(source, *mesh, kNow + link::kMeshPatience);
+  transmitter.run(source, *mesh, kNow + link::kMeshStallTimeout);
   EXPECT_EQ(arrived, std::vector<std::string>{"to the one that runs"});
 }
 

@@ -3,7 +3,7 @@
 //
 // How long deregister_memory() waits for bytes in flight. An abort closes many connections one by
 // one, to peers of which some or all are gone, so what was waited in vain just now is not waited
-// again: not for the same peer, and for others only while the sum stays below the full patience.
+// again: not for the same peer, and for others only while the sum stays below the full timeout.
 // Any thread.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace ztcp::comms {
 
-class MemoryPatience {
+class MemoryTimeout {
  public:
   using Clock = std::chrono::steady_clock;
   // Whatever went before: what a living peer needs to acknowledge what a NIC still has to send.

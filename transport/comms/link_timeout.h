@@ -13,7 +13,7 @@
 
 namespace ztcp::comms {
 
-class LinkPatience {
+class LinkTimeout {
  public:
   using At = std::chrono::steady_clock::time_point;
 
