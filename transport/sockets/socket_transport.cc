@@ -13,7 +13,7 @@
 
 #include "config/machine/live_machine.h"
 #include "transport/comms/comm.h"
-#include "transport/comms/full.h"
+#include "transport/comms/connection_limit.h"
 #include "transport/comms/listener.h"
 #include "transport/comms/nic.h"
 #include "transport/comms/process_end.h"
@@ -329,7 +329,7 @@ Result<SendCommPtr> SocketTransport::begin_connect(int device, const PeerHandle&
   Result<SendCommPtr> comm = comms::SendingComm::connect(nic, to.endpoint, to.cookie);
   if (!comm) {
     if (comm.error().code == Errc::kFull)
-      log::warn("{}", comms::full_line(from.name, fabric_, connections()));
+      log::warn("{}", comms::connection_limit_line(from.name, fabric_, connections()));
     return comm;
   }
   if (peer.kind == TransportKind::kUstack && nic->death_watch != nullptr && to.watch.port != 0)

@@ -17,7 +17,7 @@
 #include "config/machine/live_machine.h"
 #include "config/mesh.h"
 #include "transport/comms/comm.h"
-#include "transport/comms/full.h"
+#include "transport/comms/connection_limit.h"
 #include "transport/comms/listener.h"
 #include "transport/comms/process_end.h"
 #include "transport/comms/thread_name.h"
@@ -335,9 +335,9 @@ Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle&
   Result<SendCommPtr> comm = comms::SendingComm::connect(nic, to.endpoint, to.cookie);
   if (!comm) {
     if (comm.error().code == Errc::kFull)
-      log::warn("{}",
-                comms::full_line(nic->config.name, fabric_,
-                                 config::connections_of_nic(fabric_.tcp, nic->config.driver)));
+      log::warn("{}", comms::connection_limit_line(
+                          nic->config.name, fabric_,
+                          config::connections_of_nic(fabric_.tcp, nic->config.driver)));
     return comm;
   }
   if (nic->death_watch != nullptr && to.watch.port != 0 &&

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/comms/full.h"
+#include "transport/comms/connection_limit.h"
 
 #include <fmt/format.h>
 
 namespace ztcp::comms {
 
-std::string full_line(const std::string& device, const config::Fabric& fabric, std::uint32_t most) {
+std::string connection_limit_line(const std::string& device, const config::Fabric& fabric,
+                                  std::uint32_t most) {
   using config::kMostConnections;
   const std::string file = fabric.path.empty() ? "a config, which ZTCP_CONFIG names" : fabric.path;
   const std::string raise =
