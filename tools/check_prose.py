@@ -29,7 +29,6 @@ FEW_WORDS = 500  # A folder with fewer words may have one of either.
 BEHIND = {
     "tests/unit/comms",
     "tests/unit/ustack",
-    "transport/comms",
     "transport/ustack",
 }
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What is behind comms: whatever carries the byte streams of their sessions. The userspace TCP is
-// one (a NIC's queue: its link, stack and sessions), kernel sockets another. A Poller decides when
-// it runs a turn, and on which thread; all that is not said to be any thread's happens with that
-// poller's baton held.
+// A backend carries the byte streams of the comms' sessions. The userspace TCP is one (a NIC's
+// queue: its link, stack and sessions), kernel sockets are another. A Poller decides when a turn
+// runs, and on which thread. Functions that are not marked "any thread" need that poller's baton.
 #pragma once
 
 #include <atomic>
@@ -28,10 +27,10 @@ namespace ztcp::comms {
 
 // The result of one turn.
 struct TurnOutcome {
-  bool moved = false;  // Anything.
-  // Bytes wait for room alone: a turn will be due that nobody asks for.
+  bool moved = false;  // The turn did some work.
+  // Bytes wait only for room to be sent: a turn will be due although no caller asks for one.
   bool leaves_unsent = false;
-  // Sent and received: whether the background thread should run the turns that follow.
+  // Sent and received. The poller decides by it whether the background thread takes over.
   std::uint64_t moved_bytes = 0;
 };
 
@@ -41,30 +40,30 @@ class Backend {
   Backend& operator=(const Backend&) = delete;
   virtual ~Backend() = default;
 
-  // Once, before the first turn on a poller's thread: threads of its own.
+  // Called once, before the first turn on the poller's thread: starts the backend's own threads.
   virtual void start() {}
-  // The process ends: nothing is waited for beyond `end` that another thread has to do.
+  // The process ends: the backend waits for no other thread beyond `end`.
   virtual void limit_waits(TimePoint) {}
 
-  // One pass over all there is to do: receive, take the posts of the clients who rang, run timers,
-  // send, reap the clients that are done with.
+  // One pass over all work: receive, take the posts of the clients that rang, run timers, send,
+  // reap retired clients.
   virtual TurnOutcome turn(TimePoint now, Doorbell& doorbell) = 0;
   virtual TimePoint next_deadline() const = 0;
 
-  // Those that comms begin here and, by their acceptor, those that come to listeners. Sessions
-  // handed to a listener's events belong to those, and end before the backend does.
+  // The sessions that comms begin here and, through the acceptor, those that peers begin. A session
+  // handed to ListenerEvents belongs to the listener's side, and ends before the backend does.
   virtual msg::Sessions& sessions() = 0;
-  // Asks the host with this address for a sign of life, over all connections with it; when there
-  // was one last, on any of them.
+  // probe() asks the host with this address for an answer, on all connections with it.
+  // heard_from(): when bytes last came from it on any of them; TimePoint::min(): none.
   virtual void probe(IpAddress remote) = 0;
   virtual TimePoint heard_from(TimePoint now, IpAddress remote) const = 0;
-  // What a process that ends should wait for; zero: it may go.
+  // Number of streams and sessions that a process should let finish before it ends.
   virtual std::size_t unfinished() const = 0;
-  // Called before anyone is told that memory is free again without its bytes having been
-  // acknowledged: nothing that waits points there from here on.
+  // Called before NCCL gets memory back whose bytes were not acknowledged: from here on no queued
+  // frame or call refers to posted memory.
   virtual void abandon_payload() = 0;
 
-  // All that was counted, for an operator: "sent 12 frames (3456 bytes), ..."
+  // All counters, for an operator: "sent 12 frames (3456 bytes), ..."
   virtual std::string summary() const = 0;
 
   Clients& clients() { return clients_; }
@@ -77,13 +76,12 @@ class Backend {
   virtual std::uint32_t map_memory(const void* address, std::size_t size_bytes) = 0;
   virtual void unmap_memory(std::uint32_t key) = 0;
 
-  // Of what it stands on: a NIC, a network interface.
+  // The state of the NIC or network interface under the backend.
   link::LinkState state() const { return state_.load(std::memory_order_relaxed); }
-  virtual std::string down_advice() const = 0;  // "no carrier on ...: what to look at"
-  // Why a peer may never be reached at that address, whatever it does, as the end of a sentence;
-  // empty: nothing is known.
+  virtual std::string down_advice() const = 0;  // "no carrier on ...: look at ..."
+  // Why this host can't reach that address, as the end of a sentence; empty: no reason is known.
   virtual std::string route_advice(IpAddress) const { return {}; }
-  // What an operator can do about a failure, where it is other than usual here: "compare ...".
+  // Advice on a failure, where this backend has better than the common one: "compare ...".
   virtual std::string advice_for(Errc) const { return {}; }
   virtual std::string lost_reason() const = 0;  // "NIC ztcp0 (...) was taken out of this machine"
   virtual const char* lost_advice() const = 0;

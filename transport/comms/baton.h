@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Who may touch an engine: whoever holds the baton. Pollers and NCCL's progress threads only try
-// for it and go on without; control calls (listen, connect, close) wait their turn, and a thread
-// that runs turns in a loop lets them in between two of them, if they are there to take it.
+// The lock of a backend: only the thread that holds the baton may touch it. Pollers and NCCL's
+// progress threads try once and go on without it. Control calls (listen, connect, close) wait for
+// it, and a thread that runs turns in a loop leaves them a gap between two turns.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,9 @@ class Baton {
     return !held_.load(std::memory_order_seq_cst) &&
            !held_.exchange(true, std::memory_order_acquire);
   }
-  // For the one thread that takes it turn after turn: stays away while somebody waits, but not for
-  // long. Who waits may have been scheduled out, and must not stop the NIC until it runs again.
+  // For the one thread that takes it turn after turn: fails while another thread waits, but only
+  // kCourtesies times in a row. A waiting thread may have been scheduled out, and the NIC must not
+  // stop until it runs again.
   bool try_take_politely() {
     if (waiting_.load(std::memory_order_relaxed) != 0 && courtesies_ < kCourtesies) {
       ++courtesies_;
@@ -35,7 +36,7 @@ class Baton {
   void take() {
     take_unless([] { return false; });
   }
-  // False, and not taken, once `gives_up()` says so.
+  // False, and not taken, once `gives_up()` returns true.
   template <class GivesUp>
   bool take_unless(GivesUp&& gives_up) {
     waiting_.fetch_add(1, std::memory_order_relaxed);
@@ -56,13 +57,13 @@ class Baton {
     return taken;
   }
   void give() { held_.store(false, std::memory_order_release); }
-  // For a giver that looks afterwards whether somebody left word (rang a doorbell), found the baton
-  // held, and went away. Sequentially consistent like try_take() and the doorbell: a plain release
-  // may become visible after the giver's look, and then neither of the two sees the other.
+  // For a holder that then checks the doorbell, because another thread may have rung it, found the
+  // baton held and gone on. Sequentially consistent like try_take() and the doorbell: a plain
+  // release may become visible after that check, so that neither thread would run the turn.
   void give_and_look() { held_.store(false, std::memory_order_seq_cst); }
 
-  // How often try_take_politely() stays away in a row: a few microseconds, several times what a
-  // thread in take() needs that runs.
+  // How often in a row try_take_politely() leaves the baton to a waiting thread: a few
+  // microseconds, several times as long as a running thread in take() needs.
   static constexpr std::uint32_t kCourtesies = 64;
 
  private:
@@ -70,7 +71,7 @@ class Baton {
 
   alignas(64) std::atomic<bool> held_{false};
   alignas(64) std::atomic<std::uint32_t> waiting_{0};
-  std::uint32_t courtesies_ = 0;  // try_take_politely()'s.
+  std::uint32_t courtesies_ = 0;  // In a row; used by try_take_politely() alone.
 };
 
 }  // namespace ztcp::comms

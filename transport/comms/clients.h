@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Who uses an engine: one client for each comm, named by an index that its doorbell has, too. A
-// client that is done with is reaped at the end of the turn, so that it may say so from inside an
-// event of its own session.
+// The clients of a backend: one for each comm, named by its index in the doorbell. A retired client
+// is reaped at the end of the turn, so that it can retire inside an event of its own session.
 //
-// Owned by a Poller, used with the baton held.
+// Belongs to a Backend; used with the poller's baton held.
 #pragma once
 
 #include <cstddef>
@@ -22,21 +21,21 @@ namespace ztcp::comms {
 class Client {
  public:
   virtual ~Client() = default;
-  // The doorbell was rung: it has posts for the engine.
+  // The doorbell was rung: the client has posts for its session.
   virtual void on_doorbell(TimePoint now) = 0;
-  // The NIC was taken out or reset; said again for clients that are attached later.
+  // The NIC was removed or reset. Called again for clients that are attached later.
   virtual void on_link_lost(TimePoint now) = 0;
-  // The process that owns the NIC `peer` is gone, says `why`.
+  // The process that owns the NIC `peer` has ended; `why` is the text for the log.
   virtual void on_peer_died(TimePoint now, IpAddress peer, const std::string& why) = 0;
-  // The process ends, and memory that was posted may be going: tells the peer; then, when it was
-  // waited for that, resets what is left.
+  // This process ends, and posted memory may vanish. say_goodbye() tells the peer; cut_off(), after
+  // a wait for its delivery, resets the streams that are left.
   virtual void say_goodbye(TimePoint now) = 0;
   virtual void cut_off() = 0;
 };
 
 class Clients {
  public:
-  // All the memory it will ever need itself: who is done with is reaped, come what may.
+  // Reserves everything up front, so that retiring and reaping a client never allocates.
   explicit Clients(std::size_t capacity) : capacity_(capacity) {
     clients_.reserve(capacity);
     free_.reserve(capacity);
@@ -45,15 +44,15 @@ class Clients {
 
   // Takes ownership; returns the client's index. Fails with kFull.
   Result<std::size_t> attach(std::unique_ptr<Client> client);
-  // Destroyed by reap_retired(); the index is another's only then.
+  // reap_retired() destroys the client; its index is used again only after that.
   void retire(std::size_t index) { retired_.push_back(index); }
-  // False: nobody is there, or not any more.
+  // False: no client has this index (any more).
   bool on_doorbell(std::size_t index, TimePoint now) {
     if (index >= clients_.size() || clients_[index] == nullptr) return false;
     clients_[index]->on_doorbell(now);
     return true;
   }
-  // Visits may attach and retire; who is attached meanwhile is visited, too.
+  // `visit` may attach and retire clients. A client attached meanwhile may be visited, too.
   template <class Visit>
   void for_each(Visit&& visit) {
     // NOLINTNEXTLINE(modernize-loop-convert)
@@ -62,7 +61,7 @@ class Clients {
   }
 
   bool has_retired() const { return !retired_.empty(); }
-  // Not from inside a client's events.
+  // Must not be called inside an event of a client.
   void reap_retired();
   bool is_empty() const { return free_.size() == clients_.size(); }
   void clear();

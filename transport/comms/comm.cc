@@ -19,9 +19,9 @@ void CommOf<Base, Posted, kRequests>::hand_to_nccl(std::shared_ptr<Nic> nic) {
 
 template <class Base, class Posted, std::size_t kRequests>
 void CommOf<Base, Posted, kRequests>::close() {
-  // A child owns nothing here; its copy of the NIC is abandoned, not ended.
+  // The comm belongs to the parent process: a forked child leaves its copy of the NIC alone.
   if (in_forked_child()) return;
-  // The NIC may end here, and the turn after end() may have been this object's last.
+  // The turn after end() may destroy this object, and this may be the NIC's last reference.
   const std::shared_ptr<Nic> nic = std::move(nic_);
   const auto memory = registrations_.remove_all();
   Poller& poller = poller_;
@@ -41,7 +41,7 @@ template <class Base, class Posted, std::size_t kRequests>
 Status CommOf<Base, Posted, kRequests>::deregister_memory(MemoryKey* key) {
   const auto memory = registrations_.remove(key);
   if (memory == nullptr) return fail(Errc::kInvalidArgument, "deregister_memory");
-  // A posted receive may never be matched, so there is nothing to wait for.
+  // A posted receive may never be matched, so only sends are worth a wait.
   constexpr bool kSends = kDirection == Direction::kSend;
   const IpAddress peer = remote_.address;
   const auto begun = std::chrono::steady_clock::now();
@@ -49,7 +49,7 @@ Status CommOf<Base, Posted, kRequests>::deregister_memory(MemoryKey* key) {
   Yielder yielder;
   while (touches(*memory)) {
     if (const auto at = std::chrono::steady_clock::now(); at >= deadline) {
-      // First: to note and to tell it takes memory, which may have ended.
+      // Before the notes below, which allocate and may throw.
       poller_.with_backend([&](TimePoint now) {
         fail_now(now, Error{Errc::kAborted, 0, "deregister_memory"});
       });
@@ -90,7 +90,7 @@ Error CommOf<Base, Posted, kRequests>::report() {
 template <class Base, class Posted, std::size_t kRequests>
 void CommOf<Base, Posted, kRequests>::on_doorbell(TimePoint now) {
   requests_.drain([&](Posted& request) {
-    if (session_over_) return;  // It stays posted; test() reports the failure.
+    if (session_over_) return;  // The request stays posted; test() reports the failure.
     note_posted(static_cast<std::uint32_t>(request.buffers()));
     self().post_to_session(now, request);
   });
@@ -106,14 +106,14 @@ template <class Base, class Posted, std::size_t kRequests>
 void CommOf<Base, Posted, kRequests>::on_peer_died(TimePoint, IpAddress peer,
                                                    const std::string& why) {
   if (remote_.address != peer) return;
-  // Whoever has closed in peace may end: what it left here can still be received.
+  // A peer that closed cleanly may end: the messages it sent can still be received.
   if (!self().session().needs_peer()) return;
   cut_now(Error{Errc::kPeerClosed, 0, "watch"}, why);
   if (closing_) retire();
 }
 
-// NCCL's threads may still be inside: what they wait for does not end any more, which is no failure
-// to tell of. Who closes in peace is left to it.
+// NCCL's threads may still be inside calls: their requests never complete, but that is not reported
+// as a failure. A session that is closing already is left to finish.
 template <class Base, class Posted, std::size_t kRequests>
 void CommOf<Base, Posted, kRequests>::say_goodbye(TimePoint now) {
   if (session_over_ || closing_) return;
@@ -142,14 +142,14 @@ void CommOf<Base, Posted, kRequests>::note_session_closed() {
     session_over_ = true;
     retire();
   } else if (!has_told) {
-    note_failed(Error{Errc::kPeerClosed, 0, "session"});  // Heard of only if NCCL posts again.
+    note_failed(Error{Errc::kPeerClosed, 0, "session"});  // Reported only if NCCL posts again.
   }
 }
 
 template <class Base, class Posted, std::size_t kRequests>
 void CommOf<Base, Posted, kRequests>::note_failed(Error error, const std::string& detail) {
   session_over_ = true;
-  // From failed_ on NCCL may free what was posted, so nothing queued may point there.
+  // Once failed_ is set NCCL may free posted memory, so nothing queued may refer to it.
   poller_.backend().abandon_payload();
   poller_.note_outstanding(-static_cast<std::ptrdiff_t>(in_flight_));
   failure_ = {.error = error,
@@ -181,7 +181,7 @@ void CommOf<Base, Posted, kRequests>::cut_now(Error error, const std::string& de
 
 template <class Base, class Posted, std::size_t kRequests>
 void CommOf<Base, Posted, kRequests>::end(TimePoint now) {
-  if (leaving_) return;  // Its last words may still be under way; the kernel frees the rest.
+  if (leaving_) return;  // Its goodbye may be in flight; the end of the process frees the rest.
   closing_ = true;
   on_doorbell(now);
   const bool is_abort = in_flight_ != 0 || !is_ready_now();
@@ -228,7 +228,7 @@ Result<SendingComm*> SendingComm::begin(Poller& poller, Endpoint remote,
     if (backend.sessions().is_full()) return fail(Errc::kFull, "connect");
     std::unique_ptr<SendingComm> owned(new SendingComm(poller, remote));
     SendingComm* const comm = owned.get();
-    // First: whoever is attached has a session, also when memory ends in between.
+    // Before attach(): every attached comm has a session, even where an allocation fails between.
     comm->session_ = &backend.sessions().connect(remote, cookie, *comm);
     comm->set_index(ZTCP_TRY(backend.clients().attach(std::move(owned))));
     return comm;
@@ -248,7 +248,7 @@ Result<bool> SendingComm::is_ready() {
     poller_.with_backend([&](TimePoint now) {
       fail_now(now, Error{Errc::kNoRoute, 0, "the link never came up"});
     });
-    // Not where the process ends: what is waited for then does not end any more.
+    // False while the process ends (say_goodbye()): then fail_now() does nothing.
     if (has_failed()) return tl::unexpected(report());
   }
   return false;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A comm: what NCCL holds as sendComm or recvComm, and what the poller drives. One object with two
-// halves, NCCL's threads' and the engine's, which meet in the request table and in a few atomic
-// words. The poller owns it from its first turn on; NCCL has the pointer until close(), and
-// it dies when its streams have ended, behind that.
+// A comm: NCCL holds it as sendComm or recvComm, and the poller drives it. One object with two
+// halves, one for NCCL's threads and one for the engine, which share the request table and a few
+// atomic words. The backend's table of clients owns it; NCCL has the pointer until close(), and the
+// object is destroyed later, when its streams have ended.
 //
-// SendingComm and ReceivingComm add the session and its direction; their base calls them by name,
-// not by virtual functions. The poller knows the backend that carries the bytes (backend.h).
+// SendingComm and ReceivingComm add the session and its direction; their base calls them without
+// virtual functions. The poller has the backend that carries the bytes (backend.h).
 #pragma once
 
 #include <atomic>
@@ -60,10 +60,10 @@ class CommOf : public Base, public Client {
   }
 
   // --- The holder of the baton -------------------------------------------------------------------
-  // Ends the session: in peace when nothing is in flight, else with RST, after which no posted
+  // Ends the session: orderly when nothing is in flight, else by an abort, after which no posted
   // buffer is touched again.
   void end(TimePoint now);
-  // What is posted fails with `error`, now, and its memory is NCCL's again; the peer is told.
+  // Posted requests fail with `error`, now, and their memory is NCCL's again; the peer is told.
   void fail_now(TimePoint now, Error error);
 
   void on_doorbell(TimePoint now) final;
@@ -75,10 +75,10 @@ class CommOf : public Base, public Client {
  protected:
   CommOf(Poller& poller, Endpoint remote) : poller_(poller), remote_(remote) {}
 
-  // NCCL's service thread: it is NCCL's now, and keeps its NIC until close().
+  // NCCL's service thread. NCCL holds the comm from here on, and the comm its NIC until close().
   void hand_to_nccl(std::shared_ptr<Nic> nic);
 
-  // NCCL's progress thread. Posts what `start` writes into a request; null: none is free.
+  // NCCL's progress thread. Posts a request that `start` has written; null: no request is free.
   template <class Start>
   Result<Request*> post(Start&& start) {
     if (has_failed()) [[unlikely]]
@@ -98,7 +98,7 @@ class CommOf : public Base, public Client {
   // Any thread.
   bool is_ready_now() const { return ready_.load(std::memory_order_acquire); }
   bool has_failed() const { return failed_.load(std::memory_order_acquire); }
-  // The failure, logged at its first report. Only when has_failed().
+  // The failure; the first call logs it. Only when has_failed().
   Error report();
 
   // The holder of the baton, for the events of the session.
@@ -129,34 +129,34 @@ class CommOf : public Base, public Client {
     return true;
   }
   bool touches(const Registration& memory) const;
-  // The same, with nobody there to be told.
+  // Like fail_now(), where the peer can't be told: the link is lost, or its process has ended.
   void cut_now(Error error, const std::string& detail = {});
   void note_failed(Error error, const std::string& detail = {});
   void retire();
 
-  // NCCL's service thread's.
+  // Used by NCCL's service thread.
   std::shared_ptr<Nic> nic_;
   Registrations registrations_;
 
-  // NCCL's progress thread's, and the engine's end of the ring.
-  std::size_t index_ = 0;  // Of the doorbell.
+  // Used by NCCL's progress thread; the engine takes from the table's ring.
+  std::size_t index_ = 0;  // In the doorbell.
   RequestTable<Posted, kRequests> requests_;
 
   // Guarded by the baton.
   std::uint32_t in_flight_ = 0;
   std::uint64_t messages_done_ = 0;
   std::uint64_t bytes_done_ = 0;
-  bool session_over_ = false;  // Failed, closed or aborted: nothing is posted any more.
-  bool is_telling_ = false;    // Aborted, and the session lives until its peer knows.
+  bool session_over_ = false;  // Failed, closed or aborted: it takes no more posts.
+  bool is_telling_ = false;    // Aborted; the session lives until its peer was told.
   bool closing_ = false;
   bool leaving_ = false;  // The process ends.
   bool retired_ = false;
 
-  // Read at each post and test; what the engine writes for each message must not lie beside it.
+  // Read at each post and test, so on another cache line than words written for each message.
   alignas(64) std::atomic<bool> ready_{false};
   std::atomic<bool> failed_{false};
   std::atomic<bool> reported_{false};
-  Failure failure_;  // Written before failed_.
+  Failure failure_;  // Written before failed_ is set.
 };
 
 // NCCL_NET_MAX_REQUESTS, and as many sends as buffers can be posted for them.
@@ -166,10 +166,10 @@ using RecvCommBase = CommOf<RecvComm, RecvRequest, kMaxRequests>;
 extern template class CommOf<SendComm, SendRequest, kMaxRequests * kMaxReceives>;
 extern template class CommOf<RecvComm, RecvRequest, kMaxRequests>;
 
-// What NCCL holds from connect to closeSend. Its session belongs to the backend.
+// NCCL's sendComm, from connect to closeSend. Its session belongs to the backend.
 class SendingComm final : public SendCommBase, private msg::SendOwner {
  public:
-  // NCCL's service thread: begins to connect.
+  // NCCL's service thread. Begins to connect; is_ready() tells the end.
   static Result<SendCommPtr> connect(const std::shared_ptr<Nic>& nic, Endpoint remote,
                                      const msg::Cookie& cookie);
   ~SendingComm() override;
@@ -185,7 +185,7 @@ class SendingComm final : public SendCommBase, private msg::SendOwner {
   friend SendCommBase;
   msg::SendSession& session() const { return *session_; }
   void post_to_session(TimePoint now, SendRequest& request) { session_->post(now, request); }
-  // True: the receiver is still to be told; note_session_closed() follows.
+  // True: the receiver is told later, and then note_session_closed() is called.
   bool give_up_session(TimePoint now) { return session_->give_up(now); }
   void cut_off_session() { session_->cut_off(); }
 
@@ -197,12 +197,12 @@ class SendingComm final : public SendCommBase, private msg::SendOwner {
   void on_session_failed(Error error) override { note_session_failed(error); }
   void on_session_closed() override { note_session_closed(); }
 
-  LinkTimeout link_timeout_;             // NCCL's service thread's.
+  LinkTimeout link_timeout_;             // Used by NCCL's service thread.
   msg::SendSession* session_ = nullptr;  // Guarded by the baton.
 };
 
-// What NCCL holds from accept to closeRecv. Made when its peer has shaken hands, which may be
-// before anybody accepts it.
+// NCCL's recvComm, from accept to closeRecv. Made at the end of the handshake, which may be before
+// NCCL accepts it.
 class ReceivingComm final : public RecvCommBase, private msg::RecvOwner {
  public:
   // The holder of the baton. On failure the session is reset.
@@ -215,7 +215,7 @@ class ReceivingComm final : public RecvCommBase, private msg::RecvOwner {
   }
 
   Result<Request*> post_recv(std::span<const RecvBuffer> buffers) override;
-  // Host memory: visible to the GPU when test() says done.
+  // No flush is needed for host memory: it is visible to the GPU once test() returns true.
   Result<Request*> post_flush(std::span<const RecvBuffer>) override { return nullptr; }
 
  private:
@@ -229,7 +229,7 @@ class ReceivingComm final : public RecvCommBase, private msg::RecvOwner {
     if (request.buffers() > 1) poller_.backend().note_group(request.buffers());
     for (RecvRequest::Part& part : request.parts()) session_->post(now, part);
   }
-  // The sender need not be told later: its streams end here.
+  // False: the sender was told at once, over its streams, which end here.
   bool give_up_session(TimePoint) {
     session_->give_up();
     return false;

@@ -17,7 +17,7 @@
 namespace ztcp::comms {
 namespace {
 
-// Descriptors are the training's: no more of them than this part.
+// The training job needs the descriptors: the watch may use one in so many.
 constexpr rlim_t kDescriptorShare = 8;
 constexpr rlim_t kLeastPeers = 16;
 constexpr rlim_t kMostPeers = 1024;
@@ -84,14 +84,16 @@ void DeathWatch::dial(IpAddress nic, Endpoint to, const msg::Cookie& cookie) {
   say_trouble();
 }
 
-// From control threads: a logger may block, and the one that looks has a NIC to drive.
+// Called by control threads only: a logger may block, and the thread that calls look() drives the
+// NIC.
 void DeathWatch::say_trouble() {
   if (const std::string trouble = kernel_->take_trouble(); !trouble.empty())
     log::info("{}: no watch over the process at {}: its death is noticed by its silence alone",
               nic_, trouble);
 }
 
-// The process has connections on any of the queues. One at a time: a baton each.
+// The peer's process may have connections on any of the NIC's pollers. Each has its own baton, so
+// they are visited one after the other.
 void DeathWatch::look(const Nic& nic, TimePoint now) {
   for (const watch::Peer& peer : kernel_->look(now)) suspects_.add(now, peer);
   if (suspects_.empty()) return;
@@ -107,7 +109,7 @@ void DeathWatch::look(const Nic& nic, TimePoint now) {
       [&](IpAddress suspect) {
         TimePoint last = TimePoint::min();
         with_each([&](Backend& backend, TimePoint at) {
-          // Each has a clock of its own, and so has who looks.
+          // Each poller has its own clock (RunningClock), and so does the caller: compare spans.
           if (const TimePoint heard = backend.heard_from(at, suspect); heard != TimePoint::min())
             last = std::max(last, now - (at - heard));
         });

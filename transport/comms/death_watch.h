@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One NIC's watch over the processes at the other ends: a kernel TCP connection to each tells of an
-// end (watch/peer_watch.h), silence on all others confirms it (suspects.h), and then every comm
-// with that process fails, by its name. Without it they fail all the same, as late as silence
-// tells.
+// One NIC's watch over its peers' processes. The end of a kernel TCP connection to a process hints
+// at its death (watch/peer_watch.h), silence on all its other connections confirms it (suspects.h),
+// and then every comm with that process fails with an error that names it. Without the watch these
+// comms fail, too, but only after the timeouts for a silent peer.
 #pragma once
 
 #include <memory>
@@ -26,19 +26,19 @@ class DeathWatch {
   struct Watcher {
     std::string nic;
     IpAddress address;
-    bool is_of_this_machine = false;  // So are all its peers.
-    // The kernel's: its peers hear of this process's end without a watch, and so do we of theirs
-    // but for those that drive a NIC themselves.
+    bool is_of_this_machine = false;  // And all its peers are.
+    // The NIC is the kernel's, which tells peers of this process's end without a watch. The watch
+    // is needed only for peers that drive their NICs themselves.
     bool is_kernels = false;
     Duration probe_interval;
   };
-  // nullptr: switched off, or impossible here, which is said.
+  // nullptr: switched off, or impossible here, which is logged.
   static std::shared_ptr<DeathWatch> open(const config::Fabric& fabric, const Watcher& watcher);
 
   // --- Control threads ---------------------------------------------------------------------------
-  // Where peers call; goes into their handles.
+  // The address that peers connect to; part of their handles.
   Endpoint endpoint() const { return kernel_->endpoint(); }
-  // Who has a handle with this cookie is welcome.
+  // Accepts peers that have a handle with this cookie.
   void expect(const msg::Cookie& cookie);
   void dial(IpAddress nic, Endpoint to, const msg::Cookie& cookie);
 

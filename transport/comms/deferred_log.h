@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Lines that are made with the baton held, when there is something to say, and said without it: a
-// logger may block.
+// Log lines that are made with the baton held and written after it was given back: a logger may
+// block.
 #pragma once
 
 #include <new>
@@ -21,7 +21,7 @@ class DeferredLog {
     std::string text;
   };
 
-  // A line that finds no memory is not said, and hurts nobody.
+  // Drops the line where memory is short, and never throws std::bad_alloc.
   template <class MakeText>
   void add(log::Level level, MakeText&& make_text) {
     try {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Which comms have posts waiting, so that a turn visits only those. Many ringers, one drainer (the
-// holder of the baton).
+// A bit for each comm that has posts waiting, so that a turn visits only those. Many threads ring;
+// the holder of the baton drains.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,9 @@ class Doorbell {
   // eight devices, and one lane may have to carry them all.
   static constexpr std::size_t kCapacity = 32768;
 
-  // After the ring of comm `index` was written. Sequentially consistent, because a poller going to
-  // sleep says so and then looks here, while a ringer rings and then looks whether it sleeps.
+  // Called after a post was written into the ring of comm `index`. Sequentially consistent: a
+  // poller announces its sleep and then checks the doorbell, while a ringing thread rings and then
+  // checks whether the poller sleeps.
   void ring(std::size_t index) {
     const std::size_t word = index / 64;
     words_[word].fetch_or(1ULL << (index % 64));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What is said of a NIC's connections that end otherwise than in peace. A job that dies takes
-// hundreds of them along, and what ended the first is what an operator must read: so that is said
-// in full, as are a few more of other peers or for other reasons; the rest are counted and told in
-// one line, with the beginning of the first cause, when the NIC's last connection is closed. Any
-// thread.
+// Logs those of a NIC's connections that end by a failure or an abort. A dying job ends hundreds at
+// once, and an operator needs the cause of the first. So the first line is written in full, as are
+// a few more for other peers or other errors; the rest are counted, and one line with their number
+// and the beginning of the first cause follows when the NIC's last connection is closed.
+//
+// Any thread.
 #pragma once
 
 #include <chrono>
@@ -27,19 +28,19 @@ class EndLog {
 
   void opened();
   void closed();
-  // `line`: what an operator should know of it, beginning with the connection's peer.
+  // `line`: the text for an operator, which begins with the connection's peer.
   void failed(IpAddress peer, Errc code, const std::string& line);
-  // NCCL took the memory of bytes in flight back: what an abort does to each (Ctrl-C is one), so it
-  // is no fault, and after a first cause no news.
+  // NCCL took back memory with bytes in flight, as an abort (Ctrl-C, say) does on each connection:
+  // no fault, so a line for information, and only a count after another cause.
   void cut(const std::string& line);
 
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr std::size_t kSaidInFull = 4;
-  // What ends longer after the last has a cause of its own.
+  // A connection that ends later than this after the previous one has a cause of its own.
   static constexpr auto kQuiet = std::chrono::seconds(60);
 
-  // Said without the mutex: a logger that blocks must not hold up those who have nothing to say.
+  // Lines are written without the mutex: a logger that blocks must not stop other threads.
   struct Line {
     log::Level level;
     std::string text;
@@ -54,7 +55,7 @@ class EndLog {
   std::mutex mutex_;
   std::size_t open_ = 0;
   Clock::time_point last_{};
-  std::string first_;  // The first line; empty: nothing has ended.
+  std::string first_;  // The first line; empty: no connection has failed or was cut.
   std::vector<std::pair<IpAddress, Errc>> said_;
   std::size_t failed_more_ = 0;
   std::size_t cut_more_ = 0;

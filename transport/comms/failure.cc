@@ -13,12 +13,12 @@
 namespace ztcp::comms {
 namespace {
 
-// What an operator can do about it.
+// Advice for an operator, or nothing.
 std::string advice(const Failure& failure, const Backend& backend) {
   const link::LinkState link = failure.link;
   if (link::is_lost(link)) return "; " + backend.lost_reason() + ": " + backend.lost_advice();
   if (link == link::LinkState::kDown) return "; " + backend.down_advice();
-  // One of the two ends has said why: what else may cause such an error does not fit.
+  // One of the two ends gave its reason: advice by the error code alone would not fit.
   if (failure.session.reason != msg::Reason::kNone) return msg::advice(failure.session);
   const Errc code = failure.error.code;
   if (const std::string own = backend.advice_for(code); !own.empty()) return "; " + own;
@@ -45,7 +45,7 @@ std::string advice(const Failure& failure, const Backend& backend) {
   }
 }
 
-// Of a peer that was never reached.
+// Advice on a peer that was never reached: no message was completed.
 std::string route_advice(const Failure& failure, IpAddress remote, const Backend& backend) {
   const Errc code = failure.error.code;
   const bool is_unreached = code == Errc::kTimedOut || code == Errc::kRefused ||
@@ -53,7 +53,7 @@ std::string route_advice(const Failure& failure, IpAddress remote, const Backend
   return is_unreached && failure.messages_done == 0 ? backend.route_advice(remote) : std::string();
 }
 
-// "; the peer was last heard 7501 ms before, ..."; empty where the streams have nothing to tell.
+// "; the peer was last heard 7501 ms before, ..."; empty where no stream has a measurement.
 std::string health_text(const Failure& failure, Direction direction) {
   const StreamHealth& health = failure.health;
   if (health.heard == TimePoint{} && health.srtt == Duration::zero()) return {};
@@ -73,7 +73,7 @@ std::string health_text(const Failure& failure, Direction direction) {
   return text;
 }
 
-// The reason, once: what an end said of it, or else what the error is and where it came from.
+// The reason, once: the one that either end gave, else the error and the call it came from.
 std::string reason_text(const Failure& failure) {
   if (failure.detail.empty() && failure.session.reason != msg::Reason::kNone)
     return msg::describe(failure.session);

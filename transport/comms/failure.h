@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How a comm failed, as it was then, and the line that an operator reads of it.
+// The state of a comm at the moment it failed, and the log line for an operator.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,13 @@ struct Failure {
   std::uint64_t bytes_done = 0;
   std::uint32_t in_flight = 0;
   TimePoint at{};
-  StreamHealth health;  // Of its streams, before they ended.
+  StreamHealth health;  // The state of its streams before they ended.
   link::LinkState link = link::LinkState::kUp;
-  msg::FailureDetail session;  // What the message layer knows besides the Error,
-  std::string detail;          // or else who ended it.
+  msg::FailureDetail session;  // The message layer's reason, if it has one besides the Error.
+  std::string detail;          // Else a text for the log, such as the name of the dead process.
 };
 
-// Begins with the peer, ends with what can be done about it.
+// Begins with the peer, ends with advice.
 std::string failure_line(const Failure& failure, Direction direction, Endpoint remote,
                          const Backend& backend);
 

@@ -8,10 +8,10 @@
 
 namespace ztcp::comms {
 
-// Receives of several buffers: NCCL shares connections.
+// Receives of several buffers, which NCCL posts when its channels share a connection.
 struct GroupCounts {
   std::uint64_t posted = 0;
-  std::uint64_t largest = 0;  // Its buffers.
+  std::uint64_t largest = 0;  // Number of buffers of the largest one.
 
   void note(std::size_t buffers) {
     ++posted;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How often, and by how much, the thread that shall run turns ran one late: it had no CPU, because
-// other threads had it, or because the machine below this one did not run the CPU. Costs no reading
-// of a clock beside the turn's own.
+// Counts turns that the background thread ran late, and by how much: it had no CPU, because other
+// threads had it, or because a hypervisor did not run this machine. Reads no clock besides the
+// turn's own.
 //
-// The thread's own; any thread may ask what was counted.
+// Written by that thread alone; any thread may read the counts.
 #pragma once
 
 #include <atomic>
@@ -20,11 +20,11 @@ namespace ztcp::comms {
 
 class LateTurns {
  public:
-  // Less is what a timer, a wake-up or a long turn takes. A tick of the kernel is 1 to 10 ms.
+  // A timer, a wake-up or a long turn takes less. A tick of the kernel is 1 to 10 ms.
   static constexpr Duration kLate = std::chrono::milliseconds(1);
 
-  // The next turn is due at `due`: now where the thread polls, when its sleep ends, or when another
-  // thread called it.
+  // The next turn is due at `due`: now while the thread polls, else when its sleep ends or when
+  // another thread called it.
   void expect(TimePoint due) { due_ = due; }
   // No turn is due.
   void expect_none() { due_ = kNever; }
@@ -37,7 +37,7 @@ class LateTurns {
 
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
   Duration longest() const { return longest_.load(std::memory_order_relaxed); }
-  // Behind a NIC's counts: empty, or ", and its thread ran late 3 times, by up to 4.1 ms".
+  // Follows a NIC's counters: empty, or ", and its thread ran late 3 times, by up to 4.1 ms".
   std::string text() const {
     const std::uint64_t times = count();
     if (times == 0) return {};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How long a connect waits for the carrier of its own device. The wait is counted from when the
-// carrier was found missing, not from when the connect began: a link that goes down for a moment
-// must not end a connect that has waited long for its peer. Of one thread.
+// The timeout of a connect whose own device has no carrier. It starts when the carrier is found
+// missing, not when the connect began: a link that goes down for a moment must not end a connect
+// that has waited long for its peer. Belongs to one thread.
 #pragma once
 
 #include <chrono>

@@ -52,7 +52,7 @@ void CommListener::Arrivals::on_session(TimePoint, std::unique_ptr<msg::RecvSess
     return;
   }
   const auto comm = ReceivingComm::adopt(poller, std::move(session));
-  if (!comm) return;  // The table is full; the peer was told by RST.
+  if (!comm) return;  // The table of clients is full: the session was reset.
   comms.push_back(*comm);
   listener.waiting_.fetch_add(1, std::memory_order_release);
 }

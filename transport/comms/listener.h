@@ -21,17 +21,17 @@ namespace ztcp::comms {
 class CommListener final : public Listener {
  public:
   static Result<std::unique_ptr<CommListener>> open(std::shared_ptr<Nic> nic);
-  // Sessions that nobody accepted are reset.
+  // Resets the sessions that were not accepted.
   ~CommListener() override;
 
   const PeerHandle& handle() const override { return handle_; }
   Result<RecvCommPtr> accept() override;
 
  private:
-  // A peer connects once per handle; more than this many are somebody else's mistake.
+  // A peer connects once per handle. More sessions than this are a caller's mistake, and reset.
   static constexpr std::size_t kBacklog = 64;
 
-  // Where sessions arrive on one of the NIC's pollers: the dialling side chooses which.
+  // The sessions that arrived on one of the NIC's pollers: the dialling side chooses which.
   struct Arrivals final : msg::ListenerEvents {
     Arrivals(CommListener& of, Poller& on) : listener(of), poller(on) { comms.reserve(kBacklog); }
     void on_session(TimePoint now, std::unique_ptr<msg::RecvSession> session) override;
@@ -39,7 +39,7 @@ class CommListener final : public Listener {
     CommListener& listener;
     Poller& poller;
     bool listens = false;
-    std::vector<ReceivingComm*> comms;  // As they came; guarded by the baton.
+    std::vector<ReceivingComm*> comms;  // In order of arrival; guarded by the poller's baton.
   };
 
   CommListener(std::shared_ptr<Nic> nic, const msg::Cookie& cookie);
@@ -48,7 +48,7 @@ class CommListener final : public Listener {
   const msg::Cookie cookie_;
   const PeerHandle handle_;
   std::deque<Arrivals> arrivals_;        // By poller.
-  std::atomic<std::size_t> waiting_{0};  // All that have arrived, for accept() to ask cheaply.
+  std::atomic<std::size_t> waiting_{0};  // Number of all, so that accept() needs no baton to ask.
 };
 
 }  // namespace ztcp::comms

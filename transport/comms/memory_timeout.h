@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How long deregister_memory() waits for bytes in flight. An abort closes many connections one by
-// one, to peers of which some or all are gone, so what was waited in vain just now is not waited
-// again: not for the same peer, and for others only while the sum stays below the full timeout.
-// Any thread.
+// How long deregister_memory() waits for bytes in flight. An abort closes many connections one
+// after the other, and some or all of their peers are gone. So after a wait that timed out, the
+// same peer is not waited for again, and others share the rest of the timeout. Any thread.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +19,8 @@ namespace ztcp::comms {
 class MemoryTimeout {
  public:
   using Clock = std::chrono::steady_clock;
-  // Whatever went before: what a living peer needs to acknowledge what a NIC still has to send.
+  // Granted to every other peer, however much was spent: a living peer needs about this long to
+  // acknowledge bytes that the NIC still has to send.
   static constexpr Duration kLeast = std::chrono::milliseconds(20);
 
   void set(Duration full) { full_ = full; }
@@ -31,7 +31,7 @@ class MemoryTimeout {
     const Duration left = is_recent(last_vain_) ? full_ - lost_ : full_;
     return std::max(left, std::min(full_, kLeast));
   }
-  // `waited` for nothing.
+  // A wait for `peer` timed out after `waited`.
   void ran_out(IpAddress peer, Duration waited) {
     const std::lock_guard lock(mutex_);
     lost_ = is_recent(last_vain_) ? lost_ + waited : waited;
@@ -39,16 +39,16 @@ class MemoryTimeout {
   }
 
  private:
-  static constexpr Duration kGrudge = std::chrono::seconds(10);
+  static constexpr Duration kRecent = std::chrono::seconds(10);
   static bool is_recent(Clock::time_point when) {
-    return when != Clock::time_point{} && Clock::now() - when < kGrudge;
+    return when != Clock::time_point{} && Clock::now() - when < kRecent;
   }
 
   Duration full_{};
   mutable std::mutex mutex_;
   std::map<IpAddress, Clock::time_point> gone_;
   Clock::time_point last_vain_{};
-  Duration lost_{};  // Since no wait was in vain for kGrudge.
+  Duration lost_{};  // Sum of the waits that timed out, each within kRecent of the one before.
 };
 
 }  // namespace ztcp::comms

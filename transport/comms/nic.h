@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What comms and listeners know of the NIC that they are on. Shared by the transport and by every
-// comm and listener on it, so that the last of them ends it. Each transport has its own kind.
+// The NIC of comms and listeners. Shared by the transport and by every comm and listener on it; the
+// last of them destroys it. Each transport derives its own kind.
 //
-// A NIC may have several pollers, which share nothing but the address: a connection stays on the
-// one that it was dialled from.
+// A NIC may have several pollers, which share only its address: a connection stays on the poller
+// that dialled it.
 #pragma once
 
 #include <algorithm>
@@ -33,10 +33,10 @@ class Nic {
   Nic(const Nic&) = delete;
   Nic& operator=(const Nic&) = delete;
 
-  // What a listener with this cookie tells its peers, who will come.
+  // The handle that lets peers connect to the listener with this cookie.
   virtual PeerHandle issue_handle(const msg::Cookie& cookie) = 0;
 
-  // For one more connection: the pollers, first the one that has the fewest of those dialled here.
+  // All pollers, in the order in which a new connection should try them: fewest dialled first.
   std::vector<Poller*> by_dialled(const IpAddress& peer) const {
     const std::size_t first = first_dialled_from(peer);
     std::vector<Poller*> all;
@@ -46,7 +46,7 @@ class Nic {
                      [](const Poller* a, const Poller* b) { return a->dialled() < b->dialled(); });
     return all;
   }
-  // Null: the NIC is there.
+  // Null: no poller has lost the NIC.
   Poller* lost_poller() const {
     const auto lost = std::find_if(pollers.begin(), pollers.end(),
                                    [](const auto& poller) { return poller->is_lost(); });
@@ -57,15 +57,15 @@ class Nic {
   MemoryTimeout memory_timeout;
   Endpoint listen_endpoint;
   EndLog end_log;
-  std::shared_ptr<DeathWatch> death_watch;  // Of the first poller's thread; null: none.
+  std::shared_ptr<DeathWatch> death_watch;  // Run by the first poller's thread; null: none.
   std::vector<std::unique_ptr<Poller>> pollers;
 
  protected:
-  // The poller that the first connection to a peer is dialled from: such that those which the peer
-  // dials begin elsewhere, and a few each way are on as many pollers as there are.
+  // The poller that dials the first connection to a peer. The peer should dial its own from another
+  // one, so that a few connections each way already use all pollers.
   virtual std::size_t first_dialled_from(const IpAddress&) const { return 0; }
-  // For destructors of kinds that own what pollers use. The first one's thread looks at all of
-  // them, so it ends while they are there.
+  // For destructors of derived classes that own something pollers use. The first poller's thread
+  // visits all pollers (DeathWatch::look()), so it is stopped before any is destroyed.
   void end_pollers() {
     if (!pollers.empty()) pollers.front()->stop();
     pollers.clear();

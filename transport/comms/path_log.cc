@@ -23,7 +23,7 @@ bool PathLog::may_say(TimePoint now, Kind kind, IpAddress remote) {
 void PathLog::on_trouble(TimePoint now, Endpoint remote, msg::PeerTrouble trouble,
                          Duration lasted) {
   const bool is_silent = trouble == msg::PeerTrouble::kSilent;
-  // The device's own link is down, and that was said.
+  // The device's own link is down, which was logged.
   if (is_silent && link_down_since_ != TimePoint{}) return;
   if (!may_say(now, is_silent ? Kind::kSilent : Kind::kStandsStill, remote.address)) return;
   deferred_log_.add(log::Level::kWarn, [&] {
@@ -68,8 +68,8 @@ void PathLog::on_small_segments(TimePoint now, Endpoint remote, std::uint32_t se
   if (!may_say(now, Kind::kSmall, remote.address)) return;
   deferred_log_.add(log::Level::kWarn, [&] {
     return fmt::format(
-        "{}: large packets to {} do not arrive, small ones do: {} has an MTU of {} bytes, and "
-        "something on the way takes less without a word (ping -M do -s {} {} shows it); going on "
+        "{}: large packets to {} do not arrive, small ones do: {} has an MTU of {} bytes, and a "
+        "smaller one on the path drops packets silently (ping -M do -s {} {} shows it); going on "
         "with segments of {} bytes, which costs speed. Set the path's MTU on both hosts (ip link "
         "set dev {} mtu 1500), let ICMP \"fragmentation needed\" through, or sysctl -w "
         "net.ipv4.tcp_mtu_probing=1",
@@ -85,9 +85,8 @@ void PathLog::loss(TimePoint now, IpAddress remote, std::uint64_t repeated_bytes
   deferred_log_.add(log::Level::kWarn, [&] {
     return fmt::format(
         "{}: {:.2f} % of the bytes sent in {:.0f} s were sent again ({} of {}, most to {}): the "
-        "network "
-        "between loses packets; look at the error and drop counters of the switches and of both "
-        "NICs (ip -s link, ethtool -S)",
+        "network between loses packets; look at the error and drop counters of the switches and "
+        "of both NICs (ip -s link, ethtool -S)",
         device_, 100.0 * static_cast<double>(repeated_bytes) / static_cast<double>(sent_bytes),
         seconds(span), repeated_bytes, sent_bytes, to_string(remote));
   });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What an operator reads of a device's peers while a job lives: who has stopped answering, and that
-// it is over. At most one line a minute of each kind; the lines go into the deferred log.
+// Logs trouble on the way to a device's peers while a job runs, such as a peer that stopped
+// answering, and its end. At most one line a minute of each kind; they go into the deferred log.
 //
-// Belongs to whoever holds the poller's baton.
+// Used with the poller's baton held.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ class PathLog final : public msg::PathEvents {
  public:
   static constexpr Duration kOncePer = std::chrono::minutes(1);
 
-  // `interface`: of kernel sockets, and its MTU; empty: it is no interface of a kernel.
+  // `interface`: the network interface under kernel sockets, and its MTU; empty: there is none.
   PathLog(std::string device, DeferredLog& deferred_log, std::string interface = {},
           std::uint32_t mtu_bytes = 0)
       : device_(std::move(device)),
@@ -41,10 +41,10 @@ class PathLog final : public msg::PathEvents {
 
   void on_small_segments(TimePoint now, Endpoint remote, std::uint32_t segment_bytes) override;
 
-  // Of the bytes sent in `span` so many were sent again, most of them to this peer.
+  // `repeated_bytes` of the bytes sent in `span` were sent again, most of them to `remote`.
   void loss(TimePoint now, IpAddress remote, std::uint64_t repeated_bytes, std::uint64_t sent_bytes,
             Duration span);
-  // What the device stands on has failed ("eth0 of this host is down: ..."), or is back.
+  // The link under the device is down ("eth0 of this host is down: ..."), or up again.
   void link_down(TimePoint now, const std::string& why);
   void link_up(TimePoint now, const std::string& what);
 
@@ -53,9 +53,9 @@ class PathLog final : public msg::PathEvents {
  private:
   enum class Kind : std::uint8_t { kSilent, kStandsStill, kRedialled, kSmall, kLoss, kLink };
   struct Said {
-    TimePoint next = TimePoint::min();  // Not before.
-    IpAddress remote;                   // Of the last line, whose end is worth one, too.
-    bool is_open = false;
+    TimePoint next = TimePoint::min();  // Earliest time of the next line.
+    IpAddress remote;                   // The peer of the last line.
+    bool is_open = false;               // The end of that trouble is still to be logged.
   };
 
   bool may_say(TimePoint now, Kind kind, IpAddress remote);

@@ -22,18 +22,18 @@ constexpr int kYieldFactor = 4;
 // The shortest sleep is this part of the longest. Pacing asks for a turn every few microseconds;
 // a thread that only stands in for absent callers need not follow it that closely.
 constexpr int kSleepResolution = 8;
-// Shared: turns that a holder of the baton runs for posts of others before it goes on.
+// Shared: turns that a holder of the baton runs for other threads' posts before it goes on.
 constexpr std::uint64_t kTurnsForOthers = 2;
-// A turn that moves so much has the background thread called: to move as much again takes longer
-// than to hand it over, and where sends and receives have a queue each they go at the same time. It
-// stays while there are turns that move so little, and for a while after the last: a GPU pauses for
-// milliseconds between two halves of one collective, and who gives up then leaves the next half to
-// NCCL's one thread, which moves it itself, call by call (bench/results/nccl-h200-sockets.md).
+// A turn that moves kLadenBytes calls the background thread: moving as much again takes longer than
+// the handover, and where sends and receives have separate pollers they run in parallel. The thread
+// keeps the turns until none has moved kStillLadenBytes for kLadenFor: a GPU pauses for
+// milliseconds between two halves of one collective, and without the background thread NCCL's one
+// thread would move the second half itself, call by call (bench/results/nccl-h200-sockets.md).
 constexpr std::uint64_t kLadenBytes = 16U << 10;
 constexpr std::uint64_t kStillLadenBytes = 4U << 10;
 constexpr Duration kLadenFor = std::chrono::milliseconds(5);
-// Meanwhile it rests, from so long without anything on: a pause of the GPU's is longer than a rest
-// more, and who yields burns the CPU all the same where nobody else wants it.
+// Meanwhile it sleeps for kRest at a time once nothing has moved for kRestsAfter: the GPU's pauses
+// are longer than that, and a thread that yields still burns a CPU that no other thread wants.
 constexpr Duration kRestsAfter = std::chrono::microseconds(300);
 constexpr Duration kRest = std::chrono::microseconds(50);
 
@@ -42,7 +42,7 @@ void move_this_thread(const std::vector<std::uint32_t>& cpus) {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (const std::uint32_t cpu : cpus) CPU_SET(cpu, &set);
-  // A cpuset that shrank meanwhile only costs locality.
+  // May fail where the cpuset shrank meanwhile, which only costs locality.
   sched_setaffinity(0, sizeof(set), &set);
 }
 
@@ -76,7 +76,7 @@ Status Poller::start() {
   if (config_.wake == nullptr) config_.wake = ZTCP_TRY(WakeEvent::make());
   if (!std::exchange(has_started_backend_, true)) backend_->start();
   thread_ = ZTCP_TRY(start_thread(config_.thread, [this] {
-    // Also where a logger ends it.
+    // Also runs where a logger ends this thread (pthread_exit()).
     struct NoteEnd {
       std::atomic<bool>& has_ended;
       ~NoteEnd() { has_ended.store(true); }
@@ -121,7 +121,7 @@ bool Poller::turn() {
   try {
     last_outcome_ = backend_->turn(last_turn_, doorbell_);
   } catch (const std::exception& exception) {
-    last_outcome_.moved = last_outcome_.leaves_unsent = true;  // Not known: something may be left.
+    last_outcome_.moved = last_outcome_.leaves_unsent = true;  // Unknown, so assumed.
     note_exception(exception.what());
   }
   if (last_outcome_.moved) last_moved_ = last_turn_;
@@ -129,7 +129,7 @@ bool Poller::turn() {
   return last_outcome_.moved;
 }
 
-// One of the background thread, which polls on: the next is due as soon as this one has begun.
+// A turn on the background thread, which goes on polling: the next one is due at once.
 bool Poller::background_turn() {
   const bool moved = turn();
   late_turns_.on_turn(last_turn_);
@@ -146,7 +146,7 @@ void Poller::say_counts(const char* when) {
 void Poller::note_exception(const char* what) {
   if (std::exchange(has_thrown_, true)) return;
   backend_->deferred_log().add(log::Level::kWarn, [&] {
-    return config_.name + ": driving it met " + what +
+    return config_.name + ": an exception ended a turn: " + what +
            ": frames were lost, and connections on it may stall; if memory is short, raise the "
            "process's limit (ulimit -v, the job's memory)";
   });
@@ -158,18 +158,19 @@ void Poller::look_elsewhere(TimePoint now) {
   try {
     config_.on_look(now);
   } catch (const std::bad_alloc&) {
-    // What was to be told is found out by itself, only later.
+    // Only a hint is lost: a peer's death is also detected by its silence, later.
   }
 }
 
-// Who has taken over may be between two turns for long: others have its CPU, as where there are
-// more threads than CPUs, or a cgroup's time is used up on one of them. Then it finds out when it
-// runs again. In the middle of a turn nobody can help it.
+// The background thread, when it has taken over, may be scheduled out between two turns for long:
+// there are more threads than CPUs, or its cgroup's time is used up. Then the caller takes the
+// turns back, and that thread finds out when it runs again. If it was scheduled out inside a turn,
+// it holds the baton, and all wait.
 bool Poller::try_take_turn() {
   if (!has_taken_over_.load()) return baton_.try_take();
   const auto stuck_at = stall_watch_.stuck_at(turns_, read_clock);
   if (!stuck_at || !baton_.try_take()) return false;
-  // A turn that took long has ended just now, else.
+  // Otherwise the thread was in a long turn, which has just ended: it keeps the turns.
   if (*stuck_at == turns_.load(std::memory_order_relaxed)) has_taken_over_.store(false);
   return true;
 }
@@ -185,10 +186,10 @@ void Poller::run_shared_turn() {
   if (calls_thread && sleeping_.load()) config_.wake->signal();
 }
 
-// Every hold ends here. Returns how many turns were run for others: where nobody spins, somebody
-// may have rung while we held the baton, found it taken and gone on without a turn, and theirs is
-// ours to send. Not for ever: who posts without a pause runs turns in test(), too, and our caller
-// has work of its own.
+// Every hold of the baton ends here. Returns the number of turns that were run for other threads:
+// without a dedicated thread, another thread may have rung while this one held the baton, failed to
+// take it and gone on, so this one sends its posts. At most kTurnsForOthers: threads that post
+// without a pause run turns in test(), too, and the caller has work of its own.
 std::uint64_t Poller::give_baton() {
   give_and_speak();
   if (config_.dedicated) return 0;
@@ -214,7 +215,7 @@ void Poller::give_and_speak() {
   for (const DeferredLog::Line& line : lines) log::write(line.level, __FILE__, __LINE__, line.text);
 }
 
-// The baton is not held: control calls go on while the thread sleeps.
+// Called without the baton: control calls can take it while the thread sleeps.
 void Poller::sleep(TimePoint deadline, Duration longest) {
   const TimePoint now = backend_time();
   const Duration shortest = config_.max_sleep / kSleepResolution;
@@ -222,7 +223,7 @@ void Poller::sleep(TimePoint deadline, Duration longest) {
       deadline <= now ? shortest : std::clamp(deadline - now, shortest, longest);
   late_turns_.expect(now + timeout);
   sleeping_.store(true);
-  // Shared, whoever rings also runs the turn.
+  // Shared: a thread that rings also runs the turn, and wakes this one only to take over.
   const bool rung = config_.dedicated ? doorbell_.any() : is_called_.load();
   if (!rung && !stopping_.load() && process_ends_.load() == 0) config_.wake->sleep(timeout);
   sleeping_.store(false);
@@ -233,7 +234,7 @@ void Poller::run_dedicated() {
     if (must_end_process()) [[unlikely]]
       note_process_end();
     if (!baton_.try_take_politely()) {
-      late_turns_.expect_none();  // Another thread runs one.
+      late_turns_.expect_none();  // Another thread runs a turn.
       cpu_pause();
       continue;
     }
@@ -254,15 +255,16 @@ void Poller::run_dedicated() {
   }
 }
 
-// Its next turn was overdue, and another thread ran it. Counted without the baton, which callers
-// that run turns without a pause may hold whenever this thread asks.
+// The background thread's next turn was overdue, and another thread ran it. Counted without the
+// baton: callers that run turns without a pause may hold it at every attempt of this thread.
 void Poller::note_taken_back() {
   late_turns_.on_turn(backend_time());
   late_turns_.expect_none();
 }
 
-// Whoever posts rings, and leaves the rest to this thread; who rings as it gives up, or as turns
-// are taken back, may have seen it still there, so one turn follows.
+// A thread that posts only rings, and leaves the turns to this thread. A thread that rings while
+// this one gives up, or while the turns are taken back, may not have noticed, so one more turn
+// follows.
 void Poller::run_laden() {
   has_taken_over_.store(true);
   TimePoint laden_at = backend_time();
@@ -272,7 +274,7 @@ void Poller::run_laden() {
     if (must_end_process()) [[unlikely]]
       break;
     if (!baton_.try_take_politely()) {
-      late_turns_.expect_none();  // Another thread runs one.
+      late_turns_.expect_none();  // Another thread runs a turn.
       cpu_pause();
       continue;
     }
@@ -306,7 +308,7 @@ void Poller::run_shared() {
     if (must_end_process()) [[unlikely]]
       note_process_end();
     if (is_called_.load()) run_laden();
-    // While NCCL's threads run turns there is nothing for us to do, deadlines included.
+    // While NCCL's threads run turns, they serve the deadlines, too.
     TimePoint deadline = kNever;
     bool is_idle = false;
     if (baton_.try_take()) {
@@ -315,13 +317,13 @@ void Poller::run_shared() {
         deadline = backend_->next_deadline();
       }
       turns_seen = turns_;
-      turns_seen += give_baton();  // Those run for others are ours, too.
+      turns_seen += give_baton();  // Turns for other threads count as this thread's.
     }
     look_elsewhere(backend_time());
     if (is_idle) longest = std::min(2 * longest, config_.max_idle_sleep);
     if (!is_idle || longest < config_.max_sleep) longest = config_.max_sleep;
     sleeps_long_.store(longest > config_.max_sleep);
-    // A turn that somebody ran before he could see that is no reason to sleep so long.
+    // A caller's turn before that store did not see it, and would not end a longer sleep.
     sleep(deadline, turns_ == turns_seen ? longest : config_.max_sleep);
     sleeps_long_.store(false, std::memory_order_relaxed);
   }

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Runs the turns of one Backend: when, and on which thread. Whoever holds the baton
-// may run one:
+// Decides when the turns of one Backend run, and on which thread. The holder of the baton runs one:
 //
 //   dedicated  a background thread spins; NCCL's threads only ring the doorbell
 //   shared     NCCL's threads run turns inside post and test, so that a small message leaves within
-//              the call; the background thread wakes by deadline, so that ACKs, retransmissions
-//              and keepalives flow when nobody calls, less often where it finds nothing to do; and
-//              where it may, it takes over while there is much to move: NCCL's threads only ring
-//              then, and have other connections to serve, unless they see that it runs no turn
+//              the call. The background thread wakes by deadline, so that ACKs, retransmissions
+//              and keepalives flow without calls, and sleeps longer where it finds nothing to do.
+//              With `takes_over` it runs all turns while there is much to move: NCCL's threads
+//              only ring then, and serve other connections, unless the thread runs no turns
 //
-// The background thread starts at the first start() and ends with stop(), or with the Poller. Of
-// NCCL it calls the logger alone, and that without the baton.
+// The background thread starts at the first start() and ends with stop(), or with the Poller. The
+// logger is the only function of NCCL that it calls, without the baton.
 #pragma once
 
 #include <atomic>
@@ -39,23 +38,24 @@
 namespace ztcp::comms {
 
 struct PollerConfig {
-  std::string name;    // Of the NIC, or "ztcp0 queue 2".
-  std::string thread;  // At most 15 bytes.
+  std::string name;    // For the log: the NIC's name, or "ztcp0 queue 2".
+  std::string thread;  // The background thread's name, at most 15 bytes.
   bool dedicated = false;
-  Duration spin = std::chrono::microseconds(50);  // Without work, before yielding.
+  Duration spin = std::chrono::microseconds(50);  // Time without work before the thread yields.
   Duration max_sleep = std::chrono::milliseconds(1);
-  // Shared, where the background thread alone ran turns, and none moved anything: each sleep is
-  // twice as long as the last, up to this. For who need not answer what comes: the kernel does.
-  // Who leaves something unsent ends such a sleep.
+  // Shared, while only the background thread runs turns and none moves anything: each sleep is
+  // twice as long as the one before, up to this. For backends where the kernel answers peers. A
+  // caller that leaves unsent bytes wakes the thread early.
   Duration max_idle_sleep{};
-  std::shared_ptr<WakeEvent> wake;  // Ends the background thread's sleep. Null: one of its own.
-  // Shared: the background thread runs the turns as long as the backend is laden.
+  std::shared_ptr<WakeEvent> wake;  // Ends the background thread's sleep. Null: makes its own.
+  // Shared: the background thread runs all turns while they move many bytes.
   bool takes_over = false;
-  // Where it has run no turn for so long, while it held nothing up, NCCL's threads take them back.
+  // NCCL's threads take the turns back when it has run none for this long and does not hold the
+  // baton.
   Duration stall_timeout = std::chrono::microseconds(200);
   // A longer time between two turns does not count for the backend's deadlines (RunningClock).
   Duration longest_gap = std::chrono::seconds(1);
-  // Where the thread may run, which would else be where the one that starts it may; empty: there.
+  // CPUs of the background thread; empty: those of the thread that calls start().
   std::vector<std::uint32_t> cpus;
   // Run by the background thread about every millisecond, without the baton.
   std::function<void(TimePoint)> on_look;
@@ -76,16 +76,16 @@ class Poller {
   // Ends it, and waits for that. Nothing starts it again.
   void stop();
 
-  // The process ends: the thread says the last words on its connections (process_end.h), until
-  // `end`. Does not wait and allocates nothing. Where the thread has ended, or is the caller, they
-  // are said in here.
+  // The process ends: the thread says goodbye on its connections (process_end.h), until `end`.
+  // Neither waits nor allocates, except where the thread has ended or is the caller: then the
+  // goodbye is said inside this call.
   void end_process(TimePoint end);
   bool has_ended_process() const { return has_ended_process_.load(); }
 
   // --- From NCCL's progress threads --------------------------------------------------------------
-  // Posts of `client` wait in its ring.
+  // `client` has posts in its ring.
   void ring(std::size_t client) { doorbell_.ring(client); }
-  // After ring(): shared, runs a turn now; dedicated, wakes the thread if it sleeps.
+  // After ring(). Shared: runs a turn now. Dedicated: wakes the thread if it sleeps.
   void kick() {
     if (!config_.dedicated) {
       progress();
@@ -93,21 +93,21 @@ class Poller {
       config_.wake->signal();
     }
   }
-  // From test(): shared, runs a turn if nobody else does; dedicated, nothing.
+  // From test(). Shared: runs a turn unless another thread does. Dedicated: does nothing.
   void progress() {
     if (!config_.dedicated) run_shared_turn();
   }
 
   // --- Control -----------------------------------------------------------------------------------
-  // Runs body(now) with the baton held, then a turn, so that what it queued leaves.
+  // Runs body(now) with the baton held, then a turn, which sends the bytes that it queued.
   template <class Body>
   auto with_backend(Body&& body) {
     baton_.take();
     const BatonHold hold(*this);
     return turn_with(std::forward<Body>(body));
   }
-  // The same for a process that ends: whoever holds the baton may never run again. False, and
-  // nothing was run, once `gives_up()` says so.
+  // The same for a process that ends, where the holder of the baton may never run again. False, and
+  // nothing was run, once `gives_up()` returns true.
   template <class GivesUp, class Body>
   bool with_backend_unless(GivesUp&& gives_up, Body&& body) {
     if (!baton_.take_unless(gives_up)) return false;
@@ -117,31 +117,31 @@ class Poller {
   }
 
   // --- With the baton held -----------------------------------------------------------------------
-  // Requests that somebody waits for; while there are any the thread yields but does not sleep.
+  // Counts the requests in flight; while there are any, a dedicated thread does not sleep.
   void note_outstanding(std::ptrdiff_t change) { outstanding_ += change; }
-  // True when anything moved. Memory that ends is refused where it is asked for; an exception that
-  // gets here all the same ends the turn, and neither the thread nor its hold of the baton.
+  // True when anything moved. The callers of allocations handle their failure; an exception that
+  // still gets here ends the turn, but neither the thread nor its hold of the baton.
   bool turn();
-  // Has the line with all counts said, as `when` ("the process ends").
+  // Logs the line with all counters; `when` tells the occasion ("the process ends").
   void say_counts(const char* when);
 
   // --- Any thread --------------------------------------------------------------------------------
-  // Its clients' indices are what ring() wants.
+  // ring() takes the index of one of its clients.
   Backend& backend() { return *backend_; }
   bool is_lost() const { return link::is_lost(backend_->state()); }
   const std::string& name() const { return config_.name; }
   bool dedicated() const { return config_.dedicated; }
   static TimePoint read_clock();
-  // The backend's time.
+  // The backend's time, which stands still while the process is stopped (RunningClock).
   TimePoint backend_time() const { return clock_.peek(read_clock()); }
-  // Connections that were dialled here and are not closed.
+  // Number of open connections that this poller dialled.
   std::uint32_t dialled() const { return dialled_.load(std::memory_order_relaxed); }
   void note_dialled(std::int32_t change) {
     dialled_.fetch_add(static_cast<std::uint32_t>(change), std::memory_order_relaxed);
   }
 
  private:
-  // Who has taken the baton gives it back at the end of the scope.
+  // Gives the baton back at the end of the scope.
   class BatonHold {
    public:
     explicit BatonHold(Poller& poller) : poller_(poller) {}
@@ -180,37 +180,37 @@ class Poller {
   void run_laden();
 
   PollerConfig config_;
-  const std::unique_ptr<Backend> backend_;  // Guarded by the baton but for what any thread may ask.
+  const std::unique_ptr<Backend> backend_;  // Guarded by the baton, but for calls by any thread.
   std::atomic<std::uint32_t> dialled_{0};
 
   Baton baton_;
-  Yielder yielder_;          // The background thread's.
-  Yielder callers_yielder_;  // NCCL's threads'.
+  Yielder yielder_;          // For the background thread.
+  Yielder callers_yielder_;  // For NCCL's threads.
   Doorbell doorbell_;
-  // Read at each post; what the loop writes in every turn must not lie beside it.
+  // Read at each post, so on another cache line than words that every turn writes.
   alignas(64) std::atomic<bool> sleeping_{false};
-  std::atomic<bool> sleeps_long_{false};  // Longer than max_sleep, or is about to.
+  std::atomic<bool> sleeps_long_{false};  // It sleeps longer than max_sleep, or is about to.
   std::atomic<bool> stopping_{false};
-  std::atomic<Duration::rep> process_ends_{0};  // A point in time, until the thread has seen it.
+  std::atomic<Duration::rep> process_ends_{0};  // end_process()'s `end`; zero: not called, or seen.
   std::atomic<bool> has_ended_process_{false};
   std::atomic<bool> has_thread_ended_{false};
   std::atomic<bool> has_taken_over_{false};
-  std::atomic<bool> is_called_{false};  // The background thread, to take over.
-  // Written by whoever asks while it has; the thread reads has_taken_over_ in every turn.
+  std::atomic<bool> is_called_{false};  // The background thread was called to take over.
+  // Written by callers while the thread has taken over, which reads has_taken_over_ in every turn.
   alignas(64) StallWatch stall_watch_;
   alignas(64) std::thread thread_;
-  TimePoint next_look_elsewhere_{};  // The background thread's own.
+  TimePoint next_look_elsewhere_{};  // Used by the background thread.
 
   // Guarded by the baton.
   alignas(64) std::ptrdiff_t outstanding_ = 0;
-  TurnOutcome last_outcome_;  // Of the last turn.
+  TurnOutcome last_outcome_;  // The last turn's.
   RunningClock clock_;
   TimePoint last_turn_;
   TimePoint last_moved_;
-  LateTurns late_turns_;                 // Of the background thread.
-  TimePoint called_at_;                  // When it was called to take over, last.
-  std::atomic<std::uint64_t> turns_{0};  // Anybody may read them.
-  bool has_thrown_ = false;              // A turn, and it was said.
+  LateTurns late_turns_;                 // The background thread's.
+  TimePoint called_at_;                  // When it was last called to take over.
+  std::atomic<std::uint64_t> turns_{0};  // Any thread may read it.
+  bool has_thrown_ = false;              // A turn has thrown, which was logged.
   bool has_started_backend_ = false;
 };
 

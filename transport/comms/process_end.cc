@@ -15,7 +15,7 @@ void say_last_words(Poller& poller, TimePoint ends) {
       poller.backend().clients().for_each([&](Client& client) { tell(client, now); });
     });
   };
-  // What is received and not yet acknowledged is, first: the turn before the last words.
+  // Runs a turn before the goodbye, which acknowledges the bytes received so far.
   poller.with_backend_unless(is_over, [](TimePoint) {});
   tell_all([](Client& client, TimePoint now) { client.say_goodbye(now); });
   std::size_t unfinished = 0;

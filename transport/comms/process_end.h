@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The process ends: each poller's thread tells the peers of its connections so, lets streams finish
-// and cuts off the rest. The thread that called exit() only waits for that, with a limit, and
-// allocates nothing: it may be a signal handler that interrupted malloc(), or hold any lock.
+// The end of the process: each poller's thread tells the peers of its connections, lets streams
+// finish, and cuts off the rest. The thread that called exit() only waits for that, with a limit,
+// and allocates nothing: it may be in a signal handler that interrupted malloc(), or hold any lock.
 #pragma once
 
 #include <chrono>
@@ -17,16 +17,16 @@
 
 namespace ztcp::comms {
 
-// What a poller's thread does until then.
+// The part of a poller's thread: tells the peers and waits until `ends` at most.
 void say_last_words(Poller& poller, TimePoint ends);
 
 // Other threads may be anywhere: stopped in the middle of a turn, or here in this very call stack
-// when a signal handler calls exit(). So every wait ends after `timeout`. `mutex` guards `nics`,
-// of which those that are not ours are null.
+// when a signal handler calls exit(). So every wait ends after `timeout`. `mutex` guards `nics`;
+// null entries are NICs of other processes.
 template <class AnyNic>
 void drain(const std::vector<std::shared_ptr<AnyNic>>& nics, std::mutex& mutex, Duration timeout) {
   constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 100'000};
-  // For the last turn of a thread that has waited as long as it may.
+  // Extra time for the last turn of a thread that used the whole timeout.
   constexpr Duration kLastTurn = std::chrono::milliseconds(100);
   const TimePoint ends = Poller::read_clock() + timeout;
   std::unique_lock lock(mutex, std::defer_lock);

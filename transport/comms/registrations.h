@@ -21,7 +21,7 @@ struct Registration final : MemoryKey {
   std::uint32_t link_key = kUnmapped;
 };
 
-// The link's key for what NCCL registered; NULL is a legal handle to NCCL.
+// The link's key for registered memory. NCCL may pass NULL as a handle: unregistered memory.
 inline std::uint32_t link_key(const MemoryKey* key) {
   return key == nullptr ? kUnmapped : static_cast<const Registration*>(key)->link_key;
 }
@@ -29,9 +29,9 @@ inline std::uint32_t link_key(const MemoryKey* key) {
 class Registrations {
  public:
   Result<MemoryKey*> add(Backend& backend, const Region& region);
-  // Still mapped. Null: no such key, or it died before.
+  // The memory stays mapped. Null: no such key, or it was removed before.
   std::unique_ptr<Registration> remove(const MemoryKey* key);
-  // Of a comm that closes.
+  // For a comm that closes.
   std::vector<std::unique_ptr<Registration>> remove_all();
 
  private:

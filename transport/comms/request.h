@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What NCCL holds as a request: the record of a message, or of a group of them, that the session
-// works on, and one atomic word that says whose it is. NCCL's progress thread writes a request and
-// posts it; from then on it is the engine's until the word says done.
+// NCCL's request: the record of a message, or of a group of them, that the session works on, and an
+// atomic word with its state. NCCL's progress thread writes a request and posts it; from then on it
+// belongs to the engine until the word says done.
 #pragma once
 
 #include <array>
@@ -21,9 +21,9 @@ namespace ztcp::comms {
 class ReceivingComm;
 class SendingComm;
 
-// Memory of a posted message. Atomic only because deregister_memory() looks at it from another
-// thread, which may find it half rewritten: who has read a part of a later post sees a later word
-// of the request afterwards (TableRequest::stays_posted()).
+// Memory of a posted message. Atomic only because deregister_memory() reads it on another thread,
+// while it may be half rewritten: a thread that has read a part of a later post then reads a
+// changed word of the request, too (TableRequest::stays_posted()).
 class PostedRange {
  public:
   void set(const std::byte* data, std::size_t size_bytes) {
@@ -64,8 +64,8 @@ class TableRequest : public Request {
   ~TableRequest() = default;
   void set_posted() { step(); }
   void set_done() { step(); }
-  // Any thread. Whether `is` holds of the request as it is posted: not where it is done, posted
-  // again or not, before `is` has looked at all of it.
+  // Any thread. Whether the request is posted and `is` returns true; false where the request
+  // completes (and is perhaps posted again) before `is` returns.
   template <class Is>
   bool stays_posted(Is&& is) const {
     const std::uint32_t word = word_.load(std::memory_order_acquire);
@@ -75,12 +75,12 @@ class TableRequest : public Request {
  private:
   enum : std::uint32_t { kFree, kPosted, kDone, kStates = 4 };
 
-  // One thread at a time.
+  // Called by one thread at a time.
   void step() { word_.store(word_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
 
   const std::uint8_t index_;
-  std::uint8_t next_free_ = 0;              // While it is free.
-  std::atomic<std::uint32_t> word_{kFree};  // And kStates for each time that it was used.
+  std::uint8_t next_free_ = 0;              // Valid while it is free.
+  std::atomic<std::uint32_t> word_{kFree};  // The state, plus kStates for each earlier use.
   Owner& comm_;
 };
 
@@ -89,7 +89,7 @@ Result<bool> TableRequest<SendingComm>::test(std::span<std::size_t> sizes_bytes)
 template <>
 Result<bool> TableRequest<ReceivingComm>::test(std::span<std::size_t> sizes_bytes);
 
-// In this order: what is touched for a small message lies together.
+// The order of the bases keeps the words that a small message needs on the same cache lines.
 class alignas(64) SendRequest final : public TableRequest<SendingComm>,
                                       private PostedRange,
                                       public msg::SendMessage {
@@ -118,7 +118,7 @@ class alignas(64) SendRequest final : public TableRequest<SendingComm>,
 
 class alignas(64) RecvRequest final : public TableRequest<ReceivingComm> {
  public:
-  // The record of one of its buffers.
+  // The record of one buffer.
   struct Part : msg::RecvMessage {
     RecvRequest* whole;
     PostedRange range;
@@ -148,7 +148,7 @@ class alignas(64) RecvRequest final : public TableRequest<ReceivingComm> {
   // The holder of the baton.
   std::span<Part> parts() { return {parts_.data(), buffers_}; }
   static RecvRequest& of(msg::RecvMessage& message) { return *static_cast<Part&>(message).whole; }
-  // One of its messages has arrived; done with the last.
+  // A message has arrived; the last one completes the request.
   void finish_part(msg::RecvMessage& message) {
     Part& part = static_cast<Part&>(message);
     sizes_bytes_[static_cast<std::size_t>(&part - parts_.data())] = message.size_bytes();
@@ -169,9 +169,9 @@ class alignas(64) RecvRequest final : public TableRequest<ReceivingComm> {
 
  private:
   std::uint8_t missing_;
-  std::atomic<std::uint8_t> posted_parts_;  // buffers_, for other threads.
+  std::atomic<std::uint8_t> posted_parts_;  // Copy of buffers_ for other threads.
   std::array<std::size_t, kMaxReceives> sizes_bytes_;
-  std::array<Part, kMaxReceives> parts_;  // Only those are touched that are used.
+  std::array<Part, kMaxReceives> parts_;  // Unused ones are never touched.
 };
 
 }  // namespace ztcp::comms

@@ -2,11 +2,12 @@
 // Copyright the ztcp authors
 //
 // The requests of one comm, for every transport. NCCL's progress thread takes the request that came
-// back last, whose memory is the warmest, so no more are touched than are ever outstanding at once.
+// back last: it is most likely in the cache, and no more requests are touched than are ever
+// outstanding at once.
 //
-// A RequestPool is that alone, for a transport whose messages progress on NCCL's thread. A
-// RequestTable also hands what is posted to another thread, through a single-producer
-// single-consumer ring of the requests' numbers; they may be completed in any order.
+// A RequestPool serves transports whose messages progress on NCCL's thread. A RequestTable also
+// hands posted requests to another thread, through a single-producer single-consumer ring of their
+// numbers; they may be completed in any order.
 #pragma once
 
 #include <array>
@@ -18,8 +19,8 @@
 
 namespace ztcp::comms {
 
-// T has an Owner, is made by T(Owner&, std::uint8_t index), and keeps for the pool index(),
-// next_free() and set_free(next): the index of the next free one, its own for the last.
+// T has a type Owner, a constructor T(Owner&, std::uint8_t index), index(), and next_free() and
+// set_free(next) for the index of the next free request; the last one has its own index there.
 template <class T, std::size_t N>
 class RequestPool {
  public:
@@ -31,7 +32,7 @@ class RequestPool {
   }
 
   // --- NCCL's progress thread --------------------------------------------------------------------
-  // Null when all are outstanding.
+  // Null: all are outstanding.
   T* take(typename T::Owner& owner) {
     if (has_free_) [[likely]] {
       T& request = at(first_free_);
@@ -41,7 +42,7 @@ class RequestPool {
     }
     return make(owner);
   }
-  // NCCL has heard that it is done.
+  // test() has told NCCL that the request is done.
   void give_back(T& request) {
     request.set_free(has_free_ ? first_free_ : request.index());
     first_free_ = request.index();
@@ -72,7 +73,7 @@ class RequestPool {
     const std::uint32_t made = made_.load(std::memory_order_relaxed);
     if (made == N) return nullptr;
     auto& block = blocks_[made / kBlock];
-    if (block == nullptr) block.reset(new Block);  // Not written: touched as requests are made.
+    if (block == nullptr) block.reset(new Block);  // Uninitialized: pages are touched only by use.
     T* const request = new (&at(made)) T(owner, static_cast<std::uint8_t>(made));
     made_.store(made + 1, std::memory_order_release);
     return request;
@@ -88,7 +89,7 @@ template <class T, std::size_t N>
 class RequestTable : public RequestPool<T, N> {
  public:
   // --- NCCL's progress thread --------------------------------------------------------------------
-  // It is posted, and the engine's from here on.
+  // Hands the request to the engine.
   void post(const T& request) {
     const std::uint32_t head = head_.load(std::memory_order_relaxed);
     ring_[head % N].store(request.index(), std::memory_order_relaxed);
@@ -96,7 +97,7 @@ class RequestTable : public RequestPool<T, N> {
   }
 
   // --- The holder of the baton -------------------------------------------------------------------
-  // Calls body(request) for each newly posted one, in the order of posting.
+  // Calls body(request) for each newly posted request, in the order of posting.
   template <class Body>
   void drain(Body&& body) {
     const std::uint32_t head = head_.load(std::memory_order_acquire);

@@ -17,14 +17,14 @@ msg::SessionSettings session_settings(const config::Fabric& fabric, config::NicD
                                       std::size_t lanes) {
   const auto ms = [](std::uint32_t n) { return std::chrono::milliseconds(n); };
   msg::SessionSettings out;
-  // Few may all come to one lane: all peers begin with the same, or with one of two.
+  // So many may all come to one lane: peers dial one of at most two lanes first.
   constexpr std::uint32_t kFewSessions = 256;
   const auto parts = static_cast<std::uint32_t>(lanes);
   const std::uint32_t all = config::connections_of_nic(fabric.tcp, driver);
   const std::uint32_t share = (2 * all + parts - 1) / parts;
   out.max_sessions =
       driver == config::NicDriver::kSocket ? all : std::min(all, std::max(share, kFewSessions));
-  // So the first is allowed as much as where there is one queue, and all together no more.
+  // A lane's first session gets the same allowance as with one lane, and all together no more.
   out.eager_budget_bytes /= parts;
   out.eager_shares = std::max(1U, out.eager_shares / parts);
   const config::Messages& messages = fabric.messages;

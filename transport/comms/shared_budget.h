@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The sessions of all lanes of a NIC, counted for their threads. Lanes look and add without a lock
-// between the two: there may be one session more than `most` for each lane but the first.
+// Counts the sessions of all lanes of a NIC. A lane checks and adds without a lock, so the sum
+// may exceed `most` by one session for each lane but the first.
 //
 // Any thread.
 #pragma once

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Which of a NIC's queues has which session, and how many, for the threads of all of them. Asked
-// only while flows shake hands and sessions end.
+// The queue of each session of a NIC, and the number of sessions of each queue, for the threads of
+// all queues. Used only in handshakes and when sessions end.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,11 @@ namespace ztcp::comms {
 
 class SharedPlaces final : public msg::SessionPlaces {
  public:
-  // A new session looks for a better place so often, each time from another port: at the cost of a
+  // How often a new session tries for a better place, each time from another port. Each try costs a
   // few round trips.
   static constexpr std::uint32_t kMostTries = 8;
-  // After so many that found none the NIC is taken for one whose choice no port changes.
+  // After so many sessions in a row that ran out of tries, the NIC is assumed to choose queues
+  // without regard to ports, and no session tries any more.
   static constexpr std::uint32_t kMostInVain = 3;
 
   explicit SharedPlaces(std::size_t count) : sessions_(count), is_full_(count) {}
@@ -70,10 +71,10 @@ class SharedPlaces final : public msg::SessionPlaces {
   }
 
  private:
-  // One more would only be moved about.
+  // With a smaller difference a session would only move back and forth.
   static constexpr std::uint32_t kClearlyFewer = 2;
 
-  // The place with the fewest sessions of those that have room for another.
+  // The place with the fewest sessions among those with room for another.
   std::optional<std::uint8_t> least_with_room() const {
     std::optional<std::uint8_t> least;
     for (std::size_t i = 0; i < sessions_.size(); ++i)
@@ -84,9 +85,9 @@ class SharedPlaces final : public msg::SessionPlaces {
 
   std::mutex mutex_;
   std::unordered_map<std::uint64_t, std::uint8_t> places_;
-  std::vector<std::uint32_t> sessions_;  // Running ones, by place.
+  std::vector<std::uint32_t> sessions_;  // Number of running ones, by place.
   std::vector<bool> is_full_;            // By place.
-  std::uint32_t in_vain_ = 0;            // In a row.
+  std::uint32_t in_vain_ = 0;            // Sessions in a row that ran out of tries.
 };
 
 }  // namespace ztcp::comms

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Whether the thread that has taken turns over runs none, because others have its CPU: asked by
-// those who would run them else, and have no time. Most calls only count. Any thread.
+// Detects that the thread which has taken over runs no turns, because other threads have its CPU.
+// Asked by the threads that would run the turns otherwise, at little cost: most calls only count.
+// Any thread.
 #pragma once
 
 #include <atomic>
@@ -15,17 +16,17 @@ namespace ztcp::comms {
 
 class StallWatch {
  public:
-  // One call in so many looks at the turns, whose count lies where each turn writes, and at the
-  // clock: a few microseconds apart, where somebody polls.
+  // One call in so many reads the clock and the number of turns, whose cache line each turn writes.
+  // A polling thread makes such a call every few microseconds.
   static constexpr std::uint32_t kCallsPerLook = 64;
 
   explicit StallWatch(Duration timeout) : timeout_(timeout) {}
 
-  // The number that `turns` has had for as long as `timeout`.
+  // The value of `turns`, if it has not changed for `timeout`.
   template <class ReadClock>
   std::optional<std::uint64_t> stuck_at(const std::atomic<std::uint64_t>& turns,
                                         ReadClock&& read_clock) {
-    // Calls of several threads that get lost make for a later look.
+    // Calls of several threads may be lost, which only delays the next look.
     const std::uint32_t calls = calls_.load(std::memory_order_relaxed) + 1;
     calls_.store(calls, std::memory_order_relaxed);
     if (calls % kCallsPerLook != 0) return std::nullopt;
@@ -46,7 +47,7 @@ class StallWatch {
   const Duration timeout_;
   std::atomic<std::uint32_t> calls_{0};
   std::atomic<std::uint64_t> seen_{0};
-  std::atomic<TimePoint> since_{TimePoint{}};  // When seen_ was new.
+  std::atomic<TimePoint> since_{TimePoint{}};  // When seen_ last changed.
 };
 
 }  // namespace ztcp::comms

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The warning that others than the job's processes connect to a device's listener, while they do:
-// of all transports, in the same words. ustack finds them among its NIC's counts (nic_watch.h).
+// The warning that processes outside the job connect to a device's listener, in the same words for
+// all transports. ustack finds them in its NIC's counters (nic_watch.h).
 #pragma once
 
 #include <chrono>
@@ -23,9 +23,9 @@ class StrangerLog {
  public:
   static constexpr Duration kLookInterval = std::chrono::seconds(1);
 
-  // Not more often than once per interval, so that each call costs next to nothing.
+  // True once per interval, so that turns can ask at little cost.
   bool is_due(TimePoint now) const { return now >= next_look_; }
-  // `totals`: as CountWatch::look() takes them. `ports`: where they connect, for the advice.
+  // `totals`: as for CountWatch::look(). `ports`: the listening ports, for the advice.
   std::optional<std::string> look(TimePoint now, std::span<const CountWatch::Part> totals,
                                   const std::string& ports) {
     next_look_ = now + kLookInterval;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Peers whose process is said to have ended, until their NIC has proven or disproven it: a living
-// one answers a probe at once. Told the time, and asks through what it is given; belongs to one
-// thread.
+// Peers whose process has ended, according to the death watch, until their NIC confirms or refutes
+// it: the NIC of a living process answers a probe at once. Time and probes are arguments. Belongs
+// to one thread.
 #pragma once
 
 #include <algorithm>
@@ -19,11 +19,12 @@ namespace ztcp::comms {
 
 class Suspects {
  public:
-  // A dead NIC has answered none of these, so long after each.
+  // A NIC that has answered none of these, one per probe interval, is dead.
   static constexpr int kProbes = 5;
-  // What was on its way when the process died is no sign of life.
+  // Frames that were in flight when the process died are no sign of life.
   static constexpr Duration kAfterglow = std::chrono::milliseconds(50);
-  // Whoever does not look for so long can't tell another's silence from his own sleep.
+  // If look() was not called for this long, the silence may be due to this thread's own stall, so a
+  // last probe is sent again.
   static constexpr Duration kLongestSleep = std::chrono::milliseconds(50);
 
   explicit Suspects(Duration probe_interval) : probe_interval_(probe_interval) {}
@@ -37,8 +38,8 @@ class Suspects {
     if (suspects_.size() == 1) looked_ = now;
   }
 
-  // Every millisecond or so. probe(nic) asks that NIC for a sign of life, heard(nic) says when
-  // there was one last, dead(peer) is told of each that is.
+  // To be called about every millisecond. probe(nic) asks that NIC for an answer, heard(nic)
+  // returns when it last answered, dead(peer) is called for each peer that is found dead.
   template <class Probe, class Heard, class Dead>
   void look(TimePoint now, Probe&& probe, Heard&& heard, Dead&& dead) {
     const bool has_slept = now - looked_ > kLongestSleep;

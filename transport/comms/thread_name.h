@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the kernel calls our threads: it keeps 15 bytes, which must tell NIC, queue and worker.
+// Names of threads. The kernel keeps 15 bytes, which must tell NIC, queue and worker apart.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace ztcp::comms {
 
 inline constexpr std::size_t kThreadNameBytes = 15;
 
-// "ztcp-<nic><suffix>"; where that is too long "z-" and the end of the NIC's name, which is where
-// names of NICs differ. `more` bytes are left free behind it.
+// "ztcp-<nic><suffix>"; if that is too long, "z-" and the end of the NIC's name, where names of
+// NICs differ. `more` bytes are left free for the caller to append.
 inline std::string thread_name(std::string_view nic, std::string_view suffix,
                                std::size_t more = 0) {
   constexpr std::string_view kLong = "ztcp-";

@@ -153,7 +153,7 @@ TEST_P(Turns, AnExceptionEndsNeitherTheThreadNorTheHoldOfTheBaton) {
   poller.stop();
   EXPECT_EQ(counting.heard, 1);
   ASSERT_EQ(log.warnings().size(), 1U);
-  EXPECT_TRUE(log.warnings()[0].starts_with("mem0: driving it met std::bad_alloc"))
+  EXPECT_TRUE(log.warnings()[0].starts_with("mem0: an exception ended a turn: std::bad_alloc"))
       << log.warnings()[0];
 }
 
