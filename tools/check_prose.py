@@ -27,7 +27,6 @@ FEW_WORDS = 500  # A folder with fewer words may have one of either.
 
 # Folders and pages that are still to be rewritten.
 BEHIND = {
-    "tests/unit/comms",
     "tests/unit/ustack",
     "transport/ustack",
 }

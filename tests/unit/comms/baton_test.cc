@@ -13,7 +13,7 @@
 namespace ztcp::comms {
 namespace {
 
-TEST(Baton, IsHeldByOne) {
+TEST(Baton, IsHeldByOneThreadAtATime) {
   Baton baton;
   ASSERT_TRUE(baton.try_take());
   EXPECT_FALSE(baton.try_take());
@@ -24,28 +24,28 @@ TEST(Baton, IsHeldByOne) {
   EXPECT_TRUE(baton.try_take());
 }
 
-// What a thread finds that was scheduled out while it waited: it is us who run meanwhile.
-TEST(Baton, WhoWaitsAndDoesNotRunStopsNobody) {
+// A waiting thread that is scheduled out: this thread runs meanwhile, inside gives_up().
+TEST(Baton, WaitingThreadThatDoesNotRunStopsNoOtherThread) {
   Baton baton;
   ASSERT_TRUE(baton.try_take());
   int turns = 0;
   const bool taken = baton.take_unless([&] {
-    // The waiter stands still here, and the poller goes on.
+    // The waiting thread is stopped here, and the poller goes on.
     baton.give();
     for (int i = 0; i < 10'000; ++i) {
       if (!baton.try_take_politely()) continue;
       ++turns;
       baton.give();
     }
-    EXPECT_TRUE(baton.try_take());  // Still in use: the waiter gives up.
+    EXPECT_TRUE(baton.try_take());  // Held again: the waiting thread gives up.
     return true;
   });
   EXPECT_FALSE(taken);
   EXPECT_GT(turns, 100);
-  EXPECT_LE(turns, 10'000 / static_cast<int>(Baton::kCourtesies)) << "it had no chance to get in";
+  EXPECT_LE(turns, 10'000 / static_cast<int>(Baton::kCourtesies)) << "no gap for the other thread";
 }
 
-TEST(Baton, APoliteOneComesBackAtOnceWhenNobodyWaits) {
+TEST(Baton, PoliteTakeSucceedsAtOnceWhenNoThreadWaits) {
   Baton baton;
   ASSERT_TRUE(baton.try_take());
   baton.take_unless([&] {
@@ -58,13 +58,13 @@ TEST(Baton, APoliteOneComesBackAtOnceWhenNobodyWaits) {
   EXPECT_TRUE(baton.try_take_politely());
 }
 
-// One rings and tries; one holds, gives and looks. Whatever the CPU delays, one of the two must
-// notice, or what was rung for waits until somebody comes by. A chance to catch a giver that does
-// not order the two, no proof: with a plain release this fails seldom where the threads share CPUs.
-TEST(Baton, ARingIsHeardByTheGiverOrTheRingerGetsTheBaton) {
+// One thread rings and tries to take the baton; the other gives it and checks the doorbell. In
+// every order of memory accesses one of the two must notice, or the posts wait for another call.
+// This is no proof: with a plain release it fails seldom where the threads share CPUs.
+TEST(Baton, RingIsHeardByTheGiverOrTheRingingThreadGetsTheBaton) {
   constexpr int kRounds = 20'000;
   constexpr int kLeastRounds = 100;
-  // Where other threads have the CPUs, a round takes as long as both threads wait for one.
+  // On a busy machine a round takes as long as both threads wait for a CPU.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   constexpr int kOver = -1;
   Baton baton;

@@ -48,7 +48,7 @@ struct ClientsTest : testing::Test {
   Clients clients{3};
 };
 
-TEST_F(ClientsTest, RingsOfNobodyAreNothing) {
+TEST_F(ClientsTest, RingForAnIndexWithoutClientIsIgnored) {
   EXPECT_FALSE(clients.on_doorbell(0, kNow));
   int rung = 0;
   const std::size_t index = attach([&] { ++rung; });
@@ -60,8 +60,8 @@ TEST_F(ClientsTest, RingsOfNobodyAreNothing) {
   EXPECT_EQ(rung, 1);
 }
 
-// Its session's event is still under way.
-TEST_F(ClientsTest, WhoRetiresInsideItsEventLivesUntilItIsReaped) {
+// The event of its session has not returned yet.
+TEST_F(ClientsTest, ClientThatRetiresInsideItsEventLivesUntilReaped) {
   std::size_t index = 0;
   index = attach([&] {
     clients.retire(index);
@@ -77,7 +77,7 @@ TEST_F(ClientsTest, WhoRetiresInsideItsEventLivesUntilItIsReaped) {
   EXPECT_FALSE(clients.has_retired());
 }
 
-TEST_F(ClientsTest, IndicesAreUsedAgainOnlyWhenTheirClientIsReaped) {
+TEST_F(ClientsTest, IndexIsReusedOnlyAfterItsClientIsReaped) {
   const std::size_t first = attach();
   clients.retire(first);
   const std::size_t second = attach();
@@ -86,7 +86,7 @@ TEST_F(ClientsTest, IndicesAreUsedAgainOnlyWhenTheirClientIsReaped) {
   EXPECT_EQ(attach(), first);
 }
 
-TEST_F(ClientsTest, FullIsSaid) {
+TEST_F(ClientsTest, AttachFailsWithFullAtTheCapacity) {
   for (int i = 0; i < 3; ++i) attach();
   const auto refused = clients.attach(std::make_unique<TestClient>(alive));
   ASSERT_FALSE(refused);
@@ -97,8 +97,8 @@ TEST_F(ClientsTest, FullIsSaid) {
   EXPECT_EQ(attach(), 1U);
 }
 
-// A lost link ends some inside the visit, and what ends may make another.
-TEST_F(ClientsTest, AVisitMayAttachAndRetire) {
+// A lost link ends clients inside the visit, and a client that ends may attach another.
+TEST_F(ClientsTest, VisitMayAttachAndRetireClients) {
   attach();
   attach();
   bool has_attached = false;
@@ -113,7 +113,7 @@ TEST_F(ClientsTest, AVisitMayAttachAndRetire) {
   EXPECT_EQ(count(), 0U);
 }
 
-TEST_F(ClientsTest, ClearEndsThemAll) {
+TEST_F(ClientsTest, ClearDestroysAllClients) {
   attach();
   clients.retire(attach());
   clients.clear();

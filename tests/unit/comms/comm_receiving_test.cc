@@ -23,7 +23,7 @@ namespace {
 using namespace test;
 using ustack::TwoHosts;
 
-TEST(RecvComm, HasThirtyTwoRequestsOutstandingAndNoMore) {
+TEST(RecvComm, AllowsThirtyTwoOutstandingRequestsAndNoMore) {
   TwoHosts hosts;
   Pair pair = connect(hosts[0], hosts[1]);
   std::array<std::array<std::byte, 8>, 33> buffers{};
@@ -48,13 +48,13 @@ TEST(RecvComm, AMessageLargerThanItsBufferFailsTheConnection) {
   const auto result = finish(**receiving);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, Errc::kTruncated);
-  // Every later call says the same.
+  // Every later call fails with the same error.
   const auto again = post_recv(*pair.receiver, small);
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, Errc::kTruncated);
 }
 
-// Buffers of one grouped receive, with what is to come into them.
+// The buffers and tags of one grouped receive.
 struct Group {
   struct Buffer {
     int tag = 0;
@@ -75,7 +75,7 @@ struct Group {
     request = posted ? *posted : nullptr;
     return request != nullptr;
   }
-  // Until done or failed.
+  // Polls until the request is done or has failed; its sizes.
   Result<std::vector<std::size_t>> finish() const {
     std::vector<std::size_t> sizes(request->buffers());
     while (true) {
@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, Groups,
                                          config::PollerMode::kDedicated),
                          ustack::mode_name);
 
-TEST_P(Groups, OneIsDoneWhenAllItsBuffersAre) {
+TEST_P(Groups, GroupIsDoneWhenAllItsBuffersAre) {
   Group group;
   for (const int tag : {5, 6, 7}) group.add(tag, 1000);
   ASSERT_TRUE(group.post(*pair_.receiver));
@@ -122,8 +122,8 @@ TEST_P(Groups, OneIsDoneWhenAllItsBuffersAre) {
   EXPECT_EQ(group.buffers[1].bytes, Bytes(1000, std::byte{0xee}));
 }
 
-// A fast sender is ahead of a slow one that shares its connection.
-TEST_P(Groups, ASecondMessageOfATagGoesToTheNextGroup) {
+// A fast sender is ahead of a slow one on the same connection.
+TEST_P(Groups, SecondMessageWithATagGoesToTheNextGroup) {
   Group first;
   Group second;
   for (Group* group : {&first, &second}) {
@@ -146,7 +146,7 @@ TEST_P(Groups, ASecondMessageOfATagGoesToTheNextGroup) {
 }
 
 // Eight senders on one connection, each in its own order, in groups of all sizes.
-TEST_P(Groups, EveryByteArrivesOnceWhateverTheOrderOfTags) {
+TEST_P(Groups, EveryByteArrivesOnceInAnyOrderOfTags) {
   constexpr int kTags = 8;
   constexpr std::uint64_t kRounds = 40;
   constexpr std::size_t kMost = 150'000;
@@ -173,7 +173,7 @@ TEST_P(Groups, EveryByteArrivesOnceWhateverTheOrderOfTags) {
       const int tag = static_cast<int>(random() % kTags);
       const std::uint64_t fewest = *std::ranges::min_element(sent);
       std::uint64_t& n = sent[static_cast<std::size_t>(tag)];
-      if (n == kRounds || n >= fewest + 8) continue;  // So far one sender is ahead of another.
+      if (n == kRounds || n >= fewest + 8) continue;  // Limits how far one sender is ahead.
       Bytes bytes = pattern(size_of(tag, n), seed_of(tag, n));
       const auto request = pair_.sender->post_send(bytes, tag, nullptr);
       ASSERT_TRUE(request);
@@ -184,7 +184,7 @@ TEST_P(Groups, EveryByteArrivesOnceWhateverTheOrderOfTags) {
     }
     while (!outstanding.empty()) hear();
   });
-  // Each round takes all tags once, in one to three groups; four rounds are posted ahead.
+  // Each round receives every tag once, in groups of random size; four rounds are posted ahead.
   struct Part {
     Group group;
     std::uint64_t round = 0;
@@ -221,13 +221,13 @@ TEST_P(Groups, EveryByteArrivesOnceWhateverTheOrderOfTags) {
   sending.join();
 }
 
-TEST_P(Groups, ThirtyTwoArePostedWholeAndThenNone) {
+TEST_P(Groups, GroupBeyondThirtyTwoIsRefusedAsAWhole) {
   std::vector<Group> groups(33);
   for (std::size_t i = 0; i < groups.size(); ++i) {
     for (int tag = 0; tag < 8; ++tag) groups[i].add(tag, 16);
     EXPECT_EQ(groups[i].post(*pair_.receiver), i < 32) << i;
   }
-  // Nothing of the refused one was posted.
+  // No buffer of the refused group was posted.
   for (int i = 0; i < 32; ++i)
     for (int tag = 0; tag < 8; ++tag) send(tag, pattern(16, static_cast<std::uint64_t>(i)));
   for (std::size_t i = 0; i < 32; ++i) ASSERT_TRUE(groups[i].finish()) << i;
@@ -254,7 +254,7 @@ TEST_P(Groups, AMessageLargerThanItsBufferFailsTheGroup) {
       << log.warned();
 }
 
-TEST_P(Groups, ClosedInFlightNoBufferIsTouchedAfterwards) {
+TEST_P(Groups, CloseInFlightTouchesNoBufferAfterwards) {
   Group group;
   for (int tag = 0; tag < 8; ++tag) group.add(tag, 1U << 20U);
   ASSERT_TRUE(group.post(*pair_.receiver));
@@ -284,7 +284,7 @@ TEST_P(Groups, DeregisteringTheMemoryOfOneBufferEndsTheConnection) {
   MemoryKey* const second = key_of(1);
   ASSERT_TRUE(group.post(*pair_.receiver));
   send(1, pattern(1000, 1));
-  // What has arrived is NCCL's again.
+  // The message for this buffer has arrived, so its memory is NCCL's again.
   EXPECT_TRUE(pair_.receiver->deregister_memory(first));
   const auto not_yet = group.request->test({});
   ASSERT_TRUE(not_yet);
@@ -295,7 +295,7 @@ TEST_P(Groups, DeregisteringTheMemoryOfOneBufferEndsTheConnection) {
   EXPECT_EQ(sizes.error().code, Errc::kAborted);
 }
 
-TEST_P(Groups, TheEndOfTheSendersProcessIsToldToAWaitingGroup) {
+TEST_P(Groups, WaitingGroupFailsWhenTheSendersProcessEnds) {
   const test::LogCapture log;
   Group group;
   group.add(1, 1000);

@@ -16,8 +16,8 @@ using namespace test;
 using ustack::TwoHosts;
 
 TEST(SendComm, ASmallMessageLeavesWithinTheCall) {
-  const Bytes bytes = pattern(8, 1);  // It outlives what still sends it.
-  // The background thread sleeps so long that only the call itself can have sent it.
+  const Bytes bytes = pattern(8, 1);  // Outlives the comm, which may still send it.
+  // The background thread sleeps for so long that only the call itself can have sent the message.
   TwoHosts hosts({.mode = config::PollerMode::kShared, .max_sleep_us = 100'000'000});
   Pair pair = connect(hosts[0], hosts[1]);
   const std::uint64_t before = hosts.links[0]->counters().tx_frames;
@@ -25,9 +25,9 @@ TEST(SendComm, ASmallMessageLeavesWithinTheCall) {
   EXPECT_EQ(hosts.links[0]->counters().tx_frames, before + 1);
 }
 
-// As many as buffers can be posted for: NCCL may have 32 groups of 8 under way.
-TEST(SendComm, HasTwoHundredAndFiftySixMessagesOutstandingAndNoMore) {
-  // Beyond the eager allowance, and nobody posts for it. It outlives what still sends it.
+// One for each buffer that can be posted: NCCL may have 32 groups of 8 in flight.
+TEST(SendComm, Allows256OutstandingMessagesAndNoMore) {
+  // Larger than the eager allowance, and no receive is posted for it. Outlives the comm.
   const Bytes large = pattern(1U << 20U, 1);
   TwoHosts hosts;
   Pair pair = connect(hosts[0], hosts[1]);

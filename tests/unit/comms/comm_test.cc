@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Comms over a link in memory, with their real threads. Nothing here waits for time to pass: every
-// loop polls as NCCL does, and ends when the library answers.
+// Comms over a link in memory, with their real threads. No test waits for time to pass: every loop
+// polls as NCCL does, and ends when the library answers.
 #include "transport/comms/comm.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ TEST_P(Transfers, EveryByteArrivesOnceAndInOrder) {
   expect_carries_every_size(pair);
 }
 
-// Two proxies of one process use one NIC at once.
+// Two proxy threads of one process use one NIC at once.
 TEST_P(Transfers, TwoProgressThreadsShareANic) {
   TwoHosts hosts(options());
   std::array<Pair, 2> pairs = {connect(hosts[0], hosts[1]), connect(hosts[0], hosts[1])};
@@ -69,13 +69,13 @@ TEST_P(Transfers, TwoProgressThreadsShareANic) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_P(Transfers, ANicConnectsToItself) {
+TEST_P(Transfers, NicConnectsToItself) {
   TwoHosts hosts(options());
   Pair pair = connect(hosts[0], hosts[0]);
   expect_carries(pair, pattern(400'000, 3));
 }
 
-TEST_P(Transfers, ManyConnectionsComeAndGo) {
+TEST_P(Transfers, FiftyConnectionsInARowTransfer) {
   TwoHosts hosts(options());
   for (std::uint64_t i = 0; i < 50; ++i) {
     Pair pair = connect(hosts[0], hosts[1]);
@@ -83,9 +83,9 @@ TEST_P(Transfers, ManyConnectionsComeAndGo) {
   }
 }
 
-// Further flows come with the first large message. They must not take the places of connections
-// that are still to come.
-TEST_P(Transfers, FurtherFlowsLeaveRoomForFirstOnes) {
+// Further flows are dialled with the first large message. They must not use up the table entries of
+// later connections.
+TEST_P(Transfers, FurtherFlowsLeaveRoomForFirstFlowsOfLaterConnections) {
   HostOptions small_table = options();
   small_table.max_connections = 32;
   TwoHosts hosts(small_table);
@@ -104,7 +104,7 @@ TEST(Close, WithReceivesInFlightTouchesNoBufferAfterwards) {
   expect_closing_leaves_the_buffer(pair);
 }
 
-TEST_P(Transfers, AnAbortIsHeardAtOnce) {
+TEST_P(Transfers, AbortIsReportedToThePeerAtOnce) {
   for (const bool is_sender : {true, false}) {
     TwoHosts hosts(options());
     Pair pair = connect(hosts[0], hosts[1]);
@@ -128,24 +128,24 @@ TEST(Close, AfterTheLastMessageLosesNothing) {
   EXPECT_EQ(received, sent);
 }
 
-TEST(Memory, DeregisteredInFlightEndsTheConnection) {
+TEST(Memory, DeregisteringMemoryInFlightEndsTheConnection) {
   TwoHosts hosts({.drain_timeout_ms = 20});
   Pair pair = connect(hosts[0], hosts[1]);
   expect_deregistering_ends_it(pair);
 }
 
-// How often that was said for information.
+// How often `line` was logged for information.
 std::ptrdiff_t count_of(const test::LogCapture& log, const std::string& line) {
   const auto infos = log.infos();
   return std::ranges::count(infos, line);
 }
 
-// NCCL aborts: it takes the memory of every connection back, and closes it.
-TEST(Ends, OfManyAreSaidOnceWithTheirNumberAndTheFirstCause) {
+// NCCL aborts: it takes back the memory of every connection, and closes it.
+TEST(EndLog, AbortOfManyConnectionsIsLoggedOnceWithTheirNumberAndTheFirstCause) {
   TwoHosts hosts({.drain_timeout_ms = 20});
   const test::LogCapture log;
   std::vector<Pair> pairs;
-  Bytes large(1U << 20U);  // Beyond the eager allowance, and nobody posts for it.
+  Bytes large(1U << 20U);  // Larger than the eager allowance, and no receive is posted for it.
   for (int i = 0; i < 20; ++i) {
     pairs.push_back(connect(hosts[0], hosts[1]));
     const auto key = pairs.back().sender->register_memory({large.data(), large.size()});
@@ -165,7 +165,7 @@ TEST(Ends, OfManyAreSaidOnceWithTheirNumberAndTheFirstCause) {
   EXPECT_TRUE(log.warnings().empty()) << "an abort is no fault: " << log.warned();
 }
 
-TEST(Ends, OfOneCauseAreSaidOncePerPeer) {
+TEST(EndLog, FailuresOfOneCauseAreLoggedOncePerPeer) {
   TwoHosts hosts;
   const test::LogCapture log;
   std::vector<Pair> pairs;
@@ -210,11 +210,11 @@ TEST(Memory, DeregisteringAPostedReceiveLeavesTheTimeoutForSendsUntouched) {
     EXPECT_TRUE(finish(**request));
   });
   EXPECT_TRUE(there.sender->deregister_memory(*from_key));
-  EXPECT_TRUE(finish(*sending)) << "it was ended although its peer lives";
+  EXPECT_TRUE(finish(*sending)) << "the connection was ended although its peer lives";
   receiver.join();
 }
 
-TEST(Memory, DeregisteredIdleLeavesTheConnectionAlone) {
+TEST(Memory, DeregisteringIdleMemoryLeavesTheConnectionAlone) {
   TwoHosts hosts;
   Pair pair = connect(hosts[0], hosts[1]);
   Bytes idle(4096);
@@ -229,7 +229,7 @@ TEST(Memory, DeregisteredIdleLeavesTheConnectionAlone) {
   ASSERT_TRUE(receiving && *receiving != nullptr);
   EXPECT_TRUE(finish(**receiving));
   EXPECT_TRUE(finish(*request));
-  EXPECT_FALSE(pair.sender->deregister_memory(*key)) << "a key died twice";
+  EXPECT_FALSE(pair.sender->deregister_memory(*key)) << "the key was removed before";
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Behind a poller: counts its turns, and does nothing.
+// A backend that counts its turns and does nothing else.
 #pragma once
 
 #include <atomic>
@@ -45,7 +45,7 @@ class CountingBackend : public Backend {
   std::atomic<bool> leaves_some{false};
   TimePoint last_now{};
   Duration stops_for{};
-  mutable std::atomic<std::thread::id> asked_by{};  // unfinished(), last.
+  mutable std::atomic<std::thread::id> asked_by{};  // The last thread that called unfinished().
 
  private:
   int& starts_;

@@ -18,7 +18,7 @@ std::vector<std::size_t> drained(Doorbell& bell) {
   return out;
 }
 
-TEST(Doorbell, VisitsEachRingerOnce) {
+TEST(Doorbell, DrainVisitsEachRungIndexOnce) {
   Doorbell bell;
   for (const std::size_t i : {0U, 63U, 64U, 4095U, 63U, 4096U, 32767U}) bell.ring(i);
   EXPECT_TRUE(bell.any());
@@ -27,14 +27,14 @@ TEST(Doorbell, VisitsEachRingerOnce) {
   EXPECT_TRUE(drained(bell).empty());
 }
 
-TEST(Doorbell, RingDuringVisitIsHeardByTheNextDrain) {
+TEST(Doorbell, RingDuringAVisitIsSeenByTheNextDrain) {
   Doorbell bell;
   bell.ring(5);
   bell.drain([&](std::size_t i) { bell.ring(i); });
   EXPECT_EQ(drained(bell), std::vector<std::size_t>{5});
 }
 
-// What a ringer wrote before ringing is seen by the visit, and no ring is lost.
+// The visit sees the values that a thread wrote before it rang, and no ring is lost.
 TEST(Doorbell, NoRingIsLostBetweenThreads) {
   constexpr std::size_t kRingers = 3;
   constexpr std::uint64_t kRings = 20000;

@@ -33,7 +33,7 @@ class FailureLine : public testing::Test {
   Failure failure;
 };
 
-// What the network did to this connection, not to all of the NIC.
+// The counters are this connection's, not the NIC's.
 TEST_F(FailureLine, HasTheConnectionsOwnNumbers) {
   failure.error = {Errc::kTimedOut, 0, "user timeout"};
   failure.messages_done = 5;
@@ -60,7 +60,7 @@ TEST_F(FailureLine, HasTheConnectionsOwnNumbers) {
       "and may TCP pass between the two NICs?");
 }
 
-TEST_F(FailureLine, HasWhatTheKernelTells) {
+TEST_F(FailureLine, HasTheKernelsNumbersWithoutTheTimeOfTheLastAnswer) {
   failure.error = {Errc::kPeerClosed, 104, "recvmsg"};
   failure.health.srtt = 85us;
   failure.health.retransmitted_bytes = 1448;
@@ -70,13 +70,13 @@ TEST_F(FailureLine, HasWhatTheKernelTells) {
       << line(Direction::kReceive);
 }
 
-TEST_F(FailureLine, SaysTheSystemsErrorInWords) {
+TEST_F(FailureLine, DescribesErrnoInWords) {
   failure.error = {Errc::kNoRoute, 101, "connect"};
   EXPECT_NE(line(Direction::kSend).find("(connect: Network is unreachable)"), std::string::npos)
       << line(Direction::kSend);
 }
 
-TEST_F(FailureLine, LeavesOutWhatNoStreamEverHad) {
+TEST_F(FailureLine, LeavesOutNumbersThatNoStreamHas) {
   failure.error = {Errc::kTimedOut, 0, "tcp connect"};
   failure.at = TimePoint(20s);
   EXPECT_EQ(line(Direction::kSend),
@@ -85,7 +85,7 @@ TEST_F(FailureLine, LeavesOutWhatNoStreamEverHad) {
             "between the two NICs?");
 }
 
-TEST_F(FailureLine, ARefusalIsSaidOnceWithWhatMendsIt) {
+TEST_F(FailureLine, RefusalIsDescribedOnceWithAdvice) {
   failure.error = {Errc::kRefused, 0, "the peer refused"};
   failure.session = {.reason = msg::Reason::kKeyUnexpected, .from_peer = true};
   EXPECT_EQ(line(Direction::kSend),
@@ -94,14 +94,14 @@ TEST_F(FailureLine, ARefusalIsSaidOnceWithWhatMendsIt) {
             "into both hosts' ztcp.conf (openssl rand -hex 32)");
   failure.session.from_peer = false;
   EXPECT_EQ(line(Direction::kReceive).find("refused"), std::string::npos)
-      << "it is this end's word";
+      << "this end gave the reason";
   failure.session = {};
   EXPECT_NE(line(Direction::kSend).find("failed: the peer refused; 0 messages"), std::string::npos)
       << line(Direction::kSend);
 }
 
-// Nobody has said why: then a firewall may be what refuses.
-TEST_F(FailureLine, AFirewallIsSuspectedOnlyWhereNoEndSpoke) {
+// Without a reason from either end, a firewall may have refused the connection.
+TEST_F(FailureLine, FirewallIsSuspectedOnlyWhenNeitherEndGaveAReason) {
   failure.error = {Errc::kRefused, 111, "connect"};
   EXPECT_NE(line(Direction::kSend).find("the peer refused (connect: Connection refused)"),
             std::string::npos);

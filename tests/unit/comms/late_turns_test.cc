@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 
 constexpr TimePoint kStart{std::chrono::seconds(5)};
 
-TEST(LateTurns, CountsTurnsThatComeAMillisecondAfterTheyAreDue) {
+TEST(LateTurns, CountsTurnsThatRunAMillisecondAfterTheyAreDue) {
   LateTurns turns;
   turns.on_turn(kStart);
   EXPECT_EQ(turns.count(), 0U) << "none was due";
@@ -23,12 +23,12 @@ TEST(LateTurns, CountsTurnsThatComeAMillisecondAfterTheyAreDue) {
   EXPECT_EQ(turns.text(), "");
   turns.expect(kStart + milliseconds(10));
   turns.on_turn(kStart + milliseconds(4));
-  EXPECT_EQ(turns.count(), 0U) << "its sleep was ended early";
+  EXPECT_EQ(turns.count(), 0U) << "the thread was woken early";
   turns.on_turn(kStart + milliseconds(11));
   EXPECT_EQ(turns.text(), ", and its thread ran late 1 time, by up to 1.0 ms");
 }
 
-TEST(LateTurns, SaysTheLongestOfSeveral) {
+TEST(LateTurns, TextHasTheLongestDelayOfSeveral) {
   LateTurns turns;
   for (const auto late : {microseconds(1200), microseconds(4100), microseconds(2000)}) {
     turns.expect(kStart);

@@ -14,14 +14,14 @@ TEST(LinkTimeout, CountsFromWhenTheLinkWentDown) {
   timeout.set_limit(20s);
   const LinkTimeout::At begun{};
   EXPECT_FALSE(timeout.is_over(begun, /*is_up=*/true));
-  EXPECT_FALSE(timeout.is_over(begun + 50s, /*is_up=*/false)) << "a peer has taken 50 s";
+  EXPECT_FALSE(timeout.is_over(begun + 50s, /*is_up=*/false)) << "the link was up for these 50 s";
   EXPECT_FALSE(timeout.is_over(begun + 69s, /*is_up=*/false));
-  EXPECT_FALSE(timeout.is_over(begun + 71s, /*is_up=*/true)) << "it came back";
+  EXPECT_FALSE(timeout.is_over(begun + 71s, /*is_up=*/true)) << "the link is up again";
   EXPECT_FALSE(timeout.is_over(begun + 72s, /*is_up=*/false));
   EXPECT_TRUE(timeout.is_over(begun + 92s, /*is_up=*/false));
 }
 
-TEST(LinkTimeout, EndsForALinkThatIsDownFromTheStart) {
+TEST(LinkTimeout, ExpiresForALinkThatIsDownFromTheStart) {
   LinkTimeout timeout;
   timeout.set_limit(10ms);
   const LinkTimeout::At begun{};

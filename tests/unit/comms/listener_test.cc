@@ -15,7 +15,7 @@ namespace {
 using namespace test;
 using ustack::TwoHosts;
 
-TEST(Listener, SessionsThatNobodyAcceptedAreReset) {
+TEST(Listener, ClosingResetsSessionsThatWereNotAccepted) {
   TwoHosts hosts;
   auto listener = hosts[1].listen(0, {});
   ASSERT_TRUE(listener);
@@ -31,7 +31,7 @@ TEST(Listener, SessionsThatNobodyAcceptedAreReset) {
   const Bytes bytes(8);
   Request* request = post_until_taken(**sender, bytes, nullptr);
   if (request != nullptr) {
-    // The few bytes may have been taken before the reset; then the next message finds out.
+    // The few bytes may have been received before the reset; then the next message fails.
     const auto first = finish(*request);
     if (first) {
       const Bytes large(1U << 20U);
@@ -43,7 +43,7 @@ TEST(Listener, SessionsThatNobodyAcceptedAreReset) {
   }
 }
 
-TEST(Listener, AStaleHandleIsRefused) {
+TEST(Listener, HandleOfAClosedListenerIsRefused) {
   TwoHosts hosts;
   PeerHandle stale;
   {

@@ -9,8 +9,8 @@
 namespace ztcp::comms {
 namespace {
 
-// An abort of a job whose network is gone: hundreds of peers, one after the other.
-TEST(MemoryTimeout, PeersThatAreGoneAreWaitedForTogether) {
+// An abort of a job whose network has failed: hundreds of peers, one after the other.
+TEST(MemoryTimeout, PeersThatDoNotAnswerShareOneTimeout) {
   using std::chrono::milliseconds;
   MemoryTimeout timeout;
   timeout.set(milliseconds(2000));
@@ -26,7 +26,7 @@ TEST(MemoryTimeout, PeersThatAreGoneAreWaitedForTogether) {
     waited += again;
   }
   EXPECT_LE(waited, milliseconds(2000) + 98 * MemoryTimeout::kLeast);
-  EXPECT_EQ(timeout.for_peer(peer(100)), MemoryTimeout::kLeast) << "a living one needs its ACKs";
+  EXPECT_EQ(timeout.for_peer(peer(100)), MemoryTimeout::kLeast) << "time for ACKs";
 }
 
 }  // namespace

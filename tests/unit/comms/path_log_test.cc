@@ -19,7 +19,7 @@ constexpr Endpoint kOtherPeer{Ipv4Address{0x0a000003}, 7471};
 
 class PathLogTest : public testing::Test {
  protected:
-  // What has been said since the last call, a line each.
+  // The lines logged since the last call.
   std::string said() {
     std::string all;
     for (const DeferredLog::Line& line : deferred_log.take())
@@ -35,14 +35,14 @@ class PathLogTest : public testing::Test {
   TimePoint now = TimePoint(1h);
 };
 
-TEST_F(PathLogTest, SilentPeer_IsNamedOnceAndItsReturn) {
+TEST_F(PathLogTest, SilentPeer_IsLoggedOnceAndSoIsItsReturn) {
   log.on_trouble(now, kSilentPeer, PeerTrouble::kSilent, 2100ms);
   log.on_trouble(now + 1s, kOtherPeer, PeerTrouble::kSilent, 2100ms);
   const std::string warning = said();
   EXPECT_TRUE(has(warning, "WARN eth0: 10.0.0.2 has not answered for 2.1 s")) << warning;
   EXPECT_FALSE(has(warning, "10.0.0.3")) << "one line a minute";
   log.on_trouble_over(now + 5s, kOtherPeer, PeerTrouble::kSilent, 5s);
-  EXPECT_EQ(said(), "") << "it was not said that it had begun";
+  EXPECT_EQ(said(), "") << "its silence was not logged";
   log.on_trouble_over(now + 9s, kSilentPeer, PeerTrouble::kSilent, 11200ms);
   log.on_trouble_over(now + 9s, kSilentPeer, PeerTrouble::kSilent, 11200ms);
   EXPECT_EQ(said(), "INFO eth0: 10.0.0.2 answers again, after 11.2 s\n");
@@ -50,7 +50,7 @@ TEST_F(PathLogTest, SilentPeer_IsNamedOnceAndItsReturn) {
   EXPECT_TRUE(has(said(), "10.0.0.3"));
 }
 
-TEST_F(PathLogTest, StoppedProcess_IsToldApartFromASilentHost) {
+TEST_F(PathLogTest, StoppedProcess_HasAnotherLineThanASilentHost) {
   log.on_trouble(now, kSilentPeer, PeerTrouble::kSilent, 2s);
   static_cast<void>(said());
   log.on_trouble(now, kSilentPeer, PeerTrouble::kStandsStill, 2s);
@@ -59,7 +59,7 @@ TEST_F(PathLogTest, StoppedProcess_IsToldApartFromASilentHost) {
   EXPECT_EQ(said(), "INFO eth0: 10.0.0.2 takes messages again, after 30.0 s\n");
 }
 
-TEST_F(PathLogTest, OwnInterfaceDown_IsTheOnlyCauseThatIsNamed) {
+TEST_F(PathLogTest, OwnInterfaceDown_SuppressesLinesAboutSilentPeers) {
   log.link_down(now, "eth0 of this host is down: ip link set dev eth0 up");
   log.on_trouble(now + 1s, kSilentPeer, PeerTrouble::kSilent, 2s);
   EXPECT_EQ(said(), "WARN eth0: eth0 of this host is down: ip link set dev eth0 up\n");
@@ -77,7 +77,7 @@ TEST_F(PathLogTest, RedialledFlows_AreAllCounted) {
       << line;
 }
 
-TEST_F(PathLogTest, SmallSegmentsAndLosses_NameNumbersAndCommands) {
+TEST_F(PathLogTest, SmallSegmentsAndLosses_HaveNumbersAndCommands) {
   log.on_small_segments(now, kSilentPeer, 1360);
   log.loss(now, kSilentPeer.address, 30'000, 1'000'000, 60s);
   const std::string lines = said();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A poller whose background thread takes over while there is much to move.
+// A poller with a background thread that takes over while there is much to move.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -23,7 +23,8 @@
 namespace ztcp::comms {
 namespace {
 
-// Turns move bytes as long as there are some, and note whether the thread that made it runs them.
+// Each turn moves bytes_each_turn bytes, and notes whether it runs on the thread that constructed
+// this backend.
 class LadenBackend final : public CountingBackend {
  public:
   explicit LadenBackend(int& starts) : CountingBackend(starts) {}
@@ -38,7 +39,7 @@ class LadenBackend final : public CountingBackend {
       turns_elsewhere = 0;
     } else {
       ++turns_elsewhere;
-      const bool is_long_idle = last_ - last_moved_ > 300us;  // Where it rests between turns.
+      const bool is_long_idle = last_ - last_moved_ > 300us;  // The thread sleeps between turns.
       if (is_long_idle && now - last_ < 50us) ++hasty_turns;
       last_ = now;
     }
@@ -61,7 +62,7 @@ class LadenBackend final : public CountingBackend {
 
 class TakingOver : public testing::Test {
  protected:
-  // By default nobody takes turns back, on whatever machine.
+  // By default no thread takes turns back, even on the slowest machine.
   explicit TakingOver(Duration stall_timeout = std::chrono::hours(1)) {
     PollerConfig config;
     config.name = "mem0";
@@ -72,12 +73,12 @@ class TakingOver : public testing::Test {
     backend = owned.get();
     poller.emplace(config, std::move(owned));
   }
-  // The thread calls on_look() between the two.
+  // Not in the constructor: the thread calls the virtual on_look().
   void SetUp() override { ASSERT_TRUE(poller->start()); }
   void TearDown() override {
     if (poller) poller->stop();
   }
-  // Bounded by the test's own time limit.
+  // Bounded by the time limit of the test run.
   template <class Is>
   void wait_until(Is&& is) {
     while (!is()) {
@@ -85,10 +86,10 @@ class TakingOver : public testing::Test {
       yielder.yield();
     }
   }
-  // On the background thread, without the baton: as between two turns.
+  // Called on the background thread between two turns, without the baton.
   virtual void on_look() {}
   bool is_driven_here() const { return backend->turns_elsewhere == 0; }
-  // So many turns would take a thread that only stands in for this one a second.
+  // A background thread that has not taken over would need a second for so many turns.
   void wait_until_taken_over() {
     wait_until([&] { return backend->turns_elsewhere > 1000; });
   }
@@ -99,7 +100,7 @@ class TakingOver : public testing::Test {
   std::optional<Poller> poller;
 };
 
-TEST_F(TakingOver, LittleIsMovedByWhoeverAsks) {
+TEST_F(TakingOver, FewBytesAreMovedByTheCallers) {
   backend->bytes_each_turn = 12U << 10;
   for (int i = 1; i <= 1000; ++i) {
     poller->ring(0);
@@ -109,10 +110,10 @@ TEST_F(TakingOver, LittleIsMovedByWhoeverAsks) {
   wait_until([&] { return is_driven_here(); });
 }
 
-TEST_F(TakingOver, MuchIsMovedByTheBackgroundThread) {
+TEST_F(TakingOver, ManyBytesAreMovedByTheBackgroundThread) {
   backend->bytes_each_turn = 1U << 20;
   wait_until_taken_over();
-  // Nobody else runs a turn, and what is rung meanwhile is heard.
+  // No other thread runs a turn, and each ring is served.
   for (int i = 0; i < 100; ++i) {
     const int before = backend->rings.load();
     poller->ring(0);
@@ -122,7 +123,7 @@ TEST_F(TakingOver, MuchIsMovedByTheBackgroundThread) {
   }
 }
 
-TEST_F(TakingOver, ItGivesTurnsBackWhenThereIsNoMore) {
+TEST_F(TakingOver, ThreadGivesTurnsBackWhenNothingMovesAnyMore) {
   backend->bytes_each_turn = 1U << 20;
   wait_until_taken_over();
   backend->bytes_each_turn = 0;
@@ -133,9 +134,9 @@ TEST_F(TakingOver, ItGivesTurnsBackWhenThereIsNoMore) {
   wait_until([&] { return backend->rings.load() == before + 1; });
 }
 
-// It stays for the next half of a collective, but burns no CPU for it. Whoever gives up runs one
-// turn more, at once.
-TEST_F(TakingOver, ItRestsWhileNothingComes) {
+// The thread stays for the next half of a collective, but sleeps between its turns. When it gives
+// the turns back it runs one more at once.
+TEST_F(TakingOver, ThreadSleepsBetweenTurnsWhileNothingMoves) {
   backend->bytes_each_turn = 1U << 20;
   wait_until_taken_over();
   backend->bytes_each_turn = 0;
@@ -144,13 +145,13 @@ TEST_F(TakingOver, ItRestsWhileNothingComes) {
   EXPECT_LE(backend->hasty_turns, 1);
 }
 
-TEST_F(TakingOver, ItEndsWhileItDrives) {
+TEST_F(TakingOver, StopEndsAThreadThatHasTakenOver) {
   backend->bytes_each_turn = 1U << 20;
   wait_until_taken_over();
   poller->stop();
 }
 
-// The background thread is scheduled out between two turns, as long as the test wants.
+// The background thread is stopped between two turns while lets_it_run is false.
 class StallingWhileTakenOver : public TakingOver {
  protected:
   StallingWhileTakenOver() : TakingOver(std::chrono::milliseconds(20)) {}
@@ -165,7 +166,7 @@ class StallingWhileTakenOver : public TakingOver {
   std::atomic<bool> lets_it_run{true};
 };
 
-TEST_F(StallingWhileTakenOver, WhoAsksTakesTurnsBackUntilItRunsAgain) {
+TEST_F(StallingWhileTakenOver, CallersTakeTurnsBackUntilTheThreadRunsAgain) {
   backend->bytes_each_turn = 1U << 20;
   wait_until_taken_over();
   lets_it_run = false;
@@ -176,7 +177,7 @@ TEST_F(StallingWhileTakenOver, WhoAsksTakesTurnsBackUntilItRunsAgain) {
     poller->kick();
     wait_until([&] { return backend->rings.load() != before; });
   }
-  // It finds others running turns all the time.
+  // When the thread runs again, another one runs turns all the time.
   std::atomic<bool> ends{false};
   std::thread other([&] { wait_until([&] { return ends.load(); }); });
   lets_it_run = true;
@@ -189,7 +190,7 @@ TEST_F(StallingWhileTakenOver, WhoAsksTakesTurnsBackUntilItRunsAgain) {
   EXPECT_THAT(log.infos().back(), testing::HasSubstr("its thread ran late"));
 }
 
-// At each look, which is once a millisecond, it stands still until another has run a turn.
+// At each look, once a millisecond, the background thread stalls until another has run a turn.
 class StallingOften : public TakingOver {
  protected:
   StallingOften() : TakingOver(std::chrono::microseconds(50)) {}
@@ -207,9 +208,9 @@ class StallingOften : public TakingOver {
   std::atomic<int> stalls{0};
 };
 
-TEST_F(StallingOften, NoRingIsLost) {
+TEST_F(StallingOften, NoRingIsLostWhenTurnsAreTakenBack) {
   backend->bytes_each_turn = 1U << 20;
-  // Beside many busy threads a stall takes as long as all of these threads wait for a CPU.
+  // On a busy machine a stall takes as long as all of these threads wait for a CPU.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   const auto is_over = [&] {
     return stalls >= 30 || (stalls >= 3 && std::chrono::steady_clock::now() > deadline);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The loop over a backend that only counts.
+// The poller's loops, over a backend that only counts its turns.
 #include "transport/comms/poller.h"
 
 #include <array>
@@ -26,7 +26,7 @@
 namespace ztcp::comms {
 namespace {
 
-// No thread can be had while one exists: none has room for such a stack.
+// While an object exists no thread can be created: there is no room for such a stack.
 class NoMoreThreads {
  public:
   NoMoreThreads() {
@@ -48,7 +48,7 @@ class NoMoreThreads {
   pthread_attr_t before_;
 };
 
-TEST(Poller, ThatCouldNotStartStartsWhatIsBehindItOnceAllTheSame) {
+TEST(Poller, StartAfterAFailedStart_StartsTheBackendOnlyOnce) {
   int starts = 0;
   PollerConfig config;
   config.name = "mem0";
@@ -64,8 +64,8 @@ TEST(Poller, ThatCouldNotStartStartsWhatIsBehindItOnceAllTheSame) {
   EXPECT_EQ(starts, 1);
 }
 
-// The caller's thread, which has given the baton before it logs: others go on.
-TEST(Poller, LetsALoggerEndTheThreadThatLogs) {
+// The thread gives the baton before it logs, so other threads go on.
+TEST(Poller, LoggerMayEndTheThreadThatLogs) {
   int starts = 0;
   PollerConfig config;
   config.name = "mem0";
@@ -83,8 +83,8 @@ TEST(Poller, LetsALoggerEndTheThreadThatLogs) {
   EXPECT_TRUE(ran);
 }
 
-// A process that is stopped in the middle of a turn, whose deadlines were computed from the time
-// before: they are no nearer when it goes on.
+// The process is stopped in the middle of a turn, after deadlines were computed: they are as far
+// away when it goes on.
 TEST(Poller, StopInsideATurn_BringsNoDeadlineNearer) {
   int starts = 0;
   PollerConfig config;
@@ -105,8 +105,8 @@ TEST(Poller, StopInsideATurn_BringsNoDeadlineNearer) {
   }
 }
 
-// A thread that had no CPU for a while: it says so beside its counts.
-TEST(Poller, ThreadThatRunsLate_SaysSoWhenItIsClosed) {
+// The background thread had no CPU for a while: the line with the counters tells it.
+TEST(Poller, ThreadThatRanLate_IsLoggedAtTheEnd) {
   using namespace std::chrono_literals;
   const test::LogCapture log;
   int starts = 0;
@@ -119,7 +119,7 @@ TEST(Poller, ThreadThatRunsLate_SaysSoWhenItIsClosed) {
       if (++looks == 3) std::this_thread::sleep_for(20ms);
     };
     Poller poller(config, std::make_unique<CountingBackend>(starts));
-    poller.with_backend([&](TimePoint) { poller.note_outstanding(1); });  // It does not sleep.
+    poller.with_backend([&](TimePoint) { poller.note_outstanding(1); });  // Keeps it awake.
     ASSERT_TRUE(poller.start());
     while (looks < 5) std::this_thread::sleep_for(1ms);
   }
@@ -129,7 +129,7 @@ TEST(Poller, ThreadThatRunsLate_SaysSoWhenItIsClosed) {
                                     "[0-9]+ times?, by up to [0-9]+[.][0-9] ms"));
 }
 
-// The background thread of one that nobody else drives.
+// The background thread of a poller for which no other thread runs turns.
 class Idling : public testing::Test {
  protected:
   void start(Duration max_sleep, Duration max_idle_sleep) {
@@ -144,7 +144,7 @@ class Idling : public testing::Test {
     poller.emplace(config, std::move(owned));
     ASSERT_TRUE(poller->start());
   }
-  // Bounded by the test's own time limit.
+  // Bounded by the time limit of the test run.
   void wait_for_turns(int count) const {
     while (backend->turns < count) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -157,22 +157,22 @@ class Idling : public testing::Test {
   int starts_ = 0;
 };
 
-TEST_F(Idling, SleepsLongerAndLonger) {
+TEST_F(Idling, EachSleepIsTwiceAsLongUpToTheIdleLimit) {
   using namespace std::chrono_literals;
   start(1ms, 100ms);
-  wait_for_turns(8);  // After 2, 4, 8 ... 64 and 100 ms.
+  wait_for_turns(8);  // After sleeps of 2, 4, 8 ... 64 and 100 ms.
   const TimePoint begin = Poller::read_clock();
   wait_for_turns(backend->turns + 6);
   EXPECT_GE(Poller::read_clock() - begin, 5 * 100ms) << "no sleep ends early, on any machine";
 }
 
-TEST_F(Idling, SleepsNoLongerThanItsLongestSleepWhereNothingElseIsSaid) {
+TEST_F(Idling, SleepsNoLongerThanMaxSleepWithoutAnIdleLimit) {
   using namespace std::chrono_literals;
   start(1ms, {});
-  wait_for_turns(200);  // As sleeps that double never would.
+  wait_for_turns(200);  // Takes for ever with doubling sleeps.
 }
 
-TEST_F(Idling, SleepsShortAgainOnceSomethingMoves) {
+TEST_F(Idling, SleepsBrieflyAgainOnceATurnMovesBytes) {
   using namespace std::chrono_literals;
   start(1ms, 1h);
   wait_for_turns(6);
@@ -181,17 +181,17 @@ TEST_F(Idling, SleepsShortAgainOnceSomethingMoves) {
   wait_for_turns(100);
 }
 
-// Its caller has been told that it is done, and asks no more.
-TEST_F(Idling, StaysNearWhereSomethingIsLeftUnsent) {
+// The caller's request is done, so it makes no further calls that would run turns.
+TEST_F(Idling, SleepsBrieflyWhileBytesAreLeftUnsent) {
   using namespace std::chrono_literals;
   start(1ms, 1h);
-  wait_for_turns(11);  // The next in two seconds, and twice as long after each.
+  wait_for_turns(11);  // The next turn is due in two seconds, and later ones at twice the distance.
   backend->leaves_some = true;
   poller->progress();
   wait_for_turns(200);
 }
 
-TEST_F(Idling, IsWokenByWhoHasSomethingForIt) {
+TEST_F(Idling, WakeEventEndsTheSleep) {
   using namespace std::chrono_literals;
   start(1h, 1h);
   for (int i = 0; i < 100; ++i) {

@@ -46,8 +46,8 @@ class ProcessEnd : public testing::Test {
   int starts_ = 0;
 };
 
-// exit() may have interrupted malloc(), or any holder of a lock, on the thread that drains.
-TEST_F(ProcessEnd, LastWordsAreSaidByThePollersOwnThreads) {
+// The thread that drains may have been interrupted in malloc(), or may hold any lock.
+TEST_F(ProcessEnd, GoodbyeIsSaidByThePollersOwnThreads) {
   for (const bool dedicated : {true, false}) {
     PollerConfig config;
     config.dedicated = dedicated;
@@ -55,7 +55,7 @@ TEST_F(ProcessEnd, LastWordsAreSaidByThePollersOwnThreads) {
     config.max_sleep = 1h;
     add(config);
   }
-  nics.push_back(nullptr);  // Another process's.
+  nics.push_back(nullptr);  // Another process has this NIC.
   drain(nics, mutex, 100s);
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_TRUE(nics[i]->pollers.front()->has_ended_process());
@@ -65,22 +65,22 @@ TEST_F(ProcessEnd, LastWordsAreSaidByThePollersOwnThreads) {
   drain(nics, mutex, 0s);
 }
 
-// A signal handler in the middle of a turn of the thread that it interrupts.
-TEST_F(ProcessEnd, OfACallerInATurnIsBounded) {
+// A signal handler that interrupts a turn on its thread calls exit().
+TEST_F(ProcessEnd, DrainInsideATurnEndsAtItsTimeout) {
   Poller& poller = add();
   poller.with_backend([&](TimePoint) { drain(nics, mutex, 20ms); });
   EXPECT_EQ(backends[0]->asked_by.load(), std::thread::id());
 }
 
-TEST_F(ProcessEnd, OfACallerWithTheLockIsBounded) {
+TEST_F(ProcessEnd, DrainWithTheMutexHeldEndsAtItsTimeout) {
   add();
   const std::lock_guard lock(mutex);
   std::thread([&] { drain(nics, mutex, 20ms); }).join();
   EXPECT_EQ(backends[0]->asked_by.load(), std::thread::id());
 }
 
-// A logger ended it, say.
-TEST_F(ProcessEnd, WhereThePollersThreadHasEndedTheCallerSaysThem) {
+// A logger may have ended the thread, for example.
+TEST_F(ProcessEnd, CallerSaysGoodbyeWhenThePollersThreadHasEnded) {
   PollerConfig config;
   std::atomic<bool> has_started = false;
   config.on_thread_start = [&] {
@@ -90,12 +90,12 @@ TEST_F(ProcessEnd, WhereThePollersThreadHasEndedTheCallerSaysThem) {
   Poller& poller = add(config);
   while (!has_started.load()) std::this_thread::yield();
   drain(nics, mutex, 2s);
-  if (!poller.has_ended_process()) drain(nics, mutex, 2s);  // It was still ending.
+  if (!poller.has_ended_process()) drain(nics, mutex, 2s);  // The thread was still ending.
   EXPECT_TRUE(poller.has_ended_process());
   EXPECT_EQ(backends[0]->asked_by.load(), std::this_thread::get_id());
 }
 
-TEST_F(ProcessEnd, WhereThereIsNoThreadTheCallerSaysThem) {
+TEST_F(ProcessEnd, CallerSaysGoodbyeWhenThePollerIsStopped) {
   Poller& poller = add();
   poller.stop();
   drain(nics, mutex, 100s);
@@ -103,8 +103,8 @@ TEST_F(ProcessEnd, WhereThereIsNoThreadTheCallerSaysThem) {
   EXPECT_EQ(backends[0]->asked_by.load(), std::this_thread::get_id());
 }
 
-// A logger that calls exit().
-TEST_F(ProcessEnd, OnThePollersThreadDoesNotWaitForItself) {
+// A logger may call exit() on the poller's thread.
+TEST_F(ProcessEnd, DrainOnThePollersThreadDoesNotWaitForItself) {
   PollerConfig config;
   std::atomic<bool> has_ended = false;
   std::atomic<bool> may_start = false;

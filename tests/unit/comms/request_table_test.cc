@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Between NCCL's thread and the engine: which requests are taken, and what the engine sees.
+// The requests between NCCL's thread and the engine's: their order of use and of posting.
 #include "transport/comms/request_table.h"
 
 #include <set>
@@ -62,29 +62,29 @@ class Table : public testing::Test {
   RequestTable<TestRequest, kRequests> table_;
 };
 
-TEST_F(Table, GivesAsManyAsItHasAndThenNone) {
+TEST_F(Table, TakesUpToItsCapacityAndThenNone) {
   std::set<TestRequest*> posted;
   for (std::size_t i = 0; i < kRequests; ++i) posted.insert(post());
   EXPECT_EQ(posted.size(), kRequests);
   EXPECT_FALSE(posted.contains(nullptr));
   EXPECT_EQ(post(), nullptr);
   EXPECT_EQ(drain().size(), kRequests);
-  EXPECT_EQ(post(), nullptr) << "taken by the engine, which is not done";
+  EXPECT_EQ(post(), nullptr) << "the engine has not finished any";
 }
 
-// Whichever it is: nothing behind the table is kept by a request's number.
-TEST_F(Table, AnyRequestThatIsDoneMakesRoom) {
+// Requests may be completed in any order: the table keeps no order of their numbers.
+TEST_F(Table, AnyRequestThatIsGivenBackMakesRoom) {
   std::vector<TestRequest*> posted;
   for (std::size_t i = 0; i < kRequests; ++i) posted.push_back(post());
   drain();
   posted[40]->finish();
-  EXPECT_EQ(post(), nullptr) << "done, but NCCL has not heard of it";
+  EXPECT_EQ(post(), nullptr) << "done, but not given back";
   table_.give_back(*posted[40]);
   EXPECT_EQ(post(), posted[40]);
   EXPECT_EQ(post(), nullptr);
 }
 
-TEST_F(Table, TheLastThatCameBackIsTakenFirst) {
+TEST_F(Table, LastRequestGivenBackIsTakenFirst) {
   TestRequest* const first = post();
   TestRequest* const second = post();
   TestRequest* const third = post();
@@ -99,8 +99,7 @@ TEST_F(Table, TheLastThatCameBackIsTakenFirst) {
   EXPECT_FALSE(post() == first || post() == second || post() == third);
 }
 
-// One at a time touches one request, whatever the number of messages.
-TEST_F(Table, OneAtATimeUsesOneRequest) {
+TEST_F(Table, MessagesOneAtATimeUseOneRequest) {
   TestRequest* const only = post();
   for (int i = 0; i < 1000; ++i) {
     ASSERT_EQ(drain(), std::vector{only});
@@ -110,7 +109,7 @@ TEST_F(Table, OneAtATimeUsesOneRequest) {
   }
 }
 
-TEST_F(Table, TheEngineSeesPostsInTheirOrder) {
+TEST_F(Table, EngineSeesPostsInTheirOrder) {
   for (int i = 0; i < 1000; i += 2) {
     TestRequest* const first = post(i);
     TestRequest* const second = post(i + 1);
@@ -125,7 +124,7 @@ TEST_F(Table, TheEngineSeesPostsInTheirOrder) {
   }
 }
 
-TEST_F(Table, AnyVisitsWhatWasEverMade) {
+TEST_F(Table, AnyVisitsAllRequestsThatWereMade) {
   const auto is_posted = [](const TestRequest& request) { return request.is_posted(); };
   EXPECT_FALSE(table_.any(is_posted));
   TestRequest* const request = post();
@@ -135,7 +134,7 @@ TEST_F(Table, AnyVisitsWhatWasEverMade) {
   EXPECT_FALSE(table_.any(is_posted));
 }
 
-// For a transport without a thread of its own: no ring, no word of the request's state.
+// The request of a transport without its own thread: no ring, no atomic state.
 struct PlainRequest {
   using Owner = Nobody;
   PlainRequest(Nobody&, std::uint8_t number) : number_(number) {}
@@ -148,7 +147,7 @@ struct PlainRequest {
   std::uint8_t next_free_ = 0;
 };
 
-TEST(Pool, NumbersRequestsFromZeroAndTakesTheLastThatCameBackFirst) {
+TEST(Pool, NumbersRequestsFromZeroAndTakesTheLastGivenBackFirst) {
   Nobody nobody;
   RequestPool<PlainRequest, 256> pool;
   std::vector<PlainRequest*> taken;
@@ -165,8 +164,8 @@ TEST(Pool, NumbersRequestsFromZeroAndTakesTheLastThatCameBackFirst) {
   EXPECT_EQ(pool.take(nobody), nullptr);
 }
 
-// NCCL's thread posts and hears, the engine's takes and completes, a third looks.
-TEST_F(Table, ThreeThreadsAgree) {
+// NCCL's thread posts and tests, the engine's takes and completes, a third one reads.
+TEST_F(Table, ThreeThreadsUseItWithoutLosingARequest) {
   constexpr int kMessages = 20'000;
   std::atomic<bool> over{false};
   std::thread engine([&] {
@@ -202,9 +201,9 @@ TEST_F(Table, ThreeThreadsAgree) {
   looking.join();
 }
 
-// deregister_memory() looks at the request while NCCL's progress thread hears that it is done, and
-// posts it again for another buffer: half of what was seen is another message's.
-TEST_F(Table, ARequestThatIsUsedAgainWhileItIsLookedAtIsNotTheOneThatWasPosted) {
+// deregister_memory() reads the request while NCCL's progress thread finds it done, and posts it
+// again for another buffer: half of the values read belong to another message.
+TEST_F(Table, RequestThatIsReusedDuringACheckDoesNotStayPosted) {
   TestRequest* const request = post(1);
   ASSERT_NE(request, nullptr);
   const auto looked_at = [&](auto&& meanwhile) {
@@ -219,7 +218,7 @@ TEST_F(Table, ARequestThatIsUsedAgainWhileItIsLookedAtIsNotTheOneThatWasPosted) 
     table_.give_back(*request);
     EXPECT_EQ(post(2), request);
   }));
-  EXPECT_TRUE(looked_at([] {})) << "it is posted, all the same";
+  EXPECT_TRUE(looked_at([] {})) << "it is posted now";
   EXPECT_FALSE(looked_at([&] { request->finish(); }));
 }
 

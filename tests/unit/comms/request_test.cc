@@ -17,7 +17,7 @@ ReceivingComm& nobody() {
   return reinterpret_cast<ReceivingComm&>(place);  // Only its address is kept.
 }
 
-TEST(Request, TouchesWhatItsMissingPartsArePostedFor) {
+TEST(Request, TouchesTheMemoryOfPartsThatHaveNotArrived) {
   RecvRequest request(nobody(), 0);
   std::array<std::byte, 64> memory{};
   const std::array<RecvBuffer, 2> buffers = {RecvBuffer{std::span(memory).first(16), 1},

@@ -7,13 +7,13 @@
 namespace ztcp::comms {
 namespace {
 
-TEST(SharedBudget, IsUsedUpAndGivenBack) {
+TEST(SharedBudget, CountsSessionsUpAndDown) {
   SharedBudget budget(2);
   budget.add();
   EXPECT_EQ(budget.left(), 1U);
   budget.add();
   budget.add();
-  EXPECT_EQ(budget.left(), 0U) << "a lane may have looked while another added";
+  EXPECT_EQ(budget.left(), 0U) << "a lane may have checked before another added";
   budget.remove(3);
   EXPECT_EQ(budget.left(), budget.most());
 }

@@ -7,10 +7,10 @@
 namespace ztcp::comms {
 namespace {
 
-TEST(SharedPlaces, ANewSessionLooksForAPlaceThatHasClearlyFewer) {
+TEST(SharedPlaces, NewSessionTriesForAPlaceWithClearlyFewerSessions) {
   SharedPlaces places(3);
   places.note_begun(0, 1);
-  EXPECT_FALSE(places.better_place(0, 1)) << "one more is nothing";
+  EXPECT_FALSE(places.better_place(0, 1)) << "a difference of one is too small";
   places.note_begun(0, 1);
   EXPECT_EQ(places.better_place(0, 1), 1);
   EXPECT_FALSE(places.better_place(1, 1));
@@ -20,7 +20,7 @@ TEST(SharedPlaces, ANewSessionLooksForAPlaceThatHasClearlyFewer) {
   EXPECT_FALSE(places.better_place(0, 1));
 }
 
-TEST(SharedPlaces, AFullPlaceNamesTheOneWithTheFewestOfThoseThatHaveRoom) {
+TEST(SharedPlaces, FullPlaceRefersToTheLeastUsedPlaceWithRoom) {
   SharedPlaces places(3);
   places.note_begun(1, 1);
   EXPECT_EQ(places.place_with_room(0), 0);
@@ -35,21 +35,21 @@ TEST(SharedPlaces, AFullPlaceNamesTheOneWithTheFewestOfThoseThatHaveRoom) {
   EXPECT_EQ(places.place_with_room(1), 0);
 }
 
-TEST(SharedPlaces, NobodyLooksForEver) {
+TEST(SharedPlaces, NumberOfTriesIsLimited) {
   SharedPlaces places(2);
   for (int i = 0; i < 9; ++i) places.note_begun(0, 1);
   EXPECT_TRUE(places.better_place(0, SharedPlaces::kMostTries));
   EXPECT_FALSE(places.better_place(0, SharedPlaces::kMostTries + 1));
 }
 
-// A NIC that looks at addresses alone.
-TEST(SharedPlaces, WhereItIsInVainNobodyLooks) {
+// A NIC that chooses queues by addresses alone.
+TEST(SharedPlaces, NoSessionTriesAfterThreeInARowRanOutOfTries) {
   SharedPlaces places(2);
   for (int i = 0; i < 9; ++i) places.note_begun(0, 1);
   const auto begin_in_vain = [&] { places.note_begun(0, SharedPlaces::kMostTries + 1); };
   begin_in_vain();
   begin_in_vain();
-  places.note_begun(1, 4);  // Somebody found it.
+  places.note_begun(1, 4);  // The fourth try succeeded.
   begin_in_vain();
   begin_in_vain();
   EXPECT_TRUE(places.better_place(0, 1));

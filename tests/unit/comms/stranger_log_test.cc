@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(StrangerLog, OneLineWhileTheyComeThatSaysWhatToClose) {
+TEST(StrangerLog, WarnsOncePerMinuteWithThePortsToClose) {
   StrangerLog log;
   TimePoint now(1000s);
   EXPECT_TRUE(log.is_due(now));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// In virtual time: who is believed dead, and when.
+// When a peer is found dead, in virtual time.
 #include "transport/comms/suspects.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ class SuspectsTest : public testing::Test {
  protected:
   static constexpr Ipv4Address kNic{0x0a010001};
 
-  // Looks each millisecond, until `ends`. A living peer answers each probe `answers_after` it.
+  // Looks each millisecond, until `ends`. A living peer answers each probe after `answers_after`.
   void look_until(TimePoint ends) {
     for (; now <= ends; now += 1ms) {
       if (answer_at <= now) heard = std::exchange(answer_at, kNever);
@@ -43,7 +43,7 @@ class SuspectsTest : public testing::Test {
   Suspects suspects{100ms};
 };
 
-TEST_F(SuspectsTest, TheSilentAreDeadWithinHalfASecond) {
+TEST_F(SuspectsTest, SilentPeerIsDeadAfterHalfASecond) {
   suspects.add(now, {kNic, 7, "host"});
   look_until(TimePoint{1499ms});
   EXPECT_EQ(dead, 0);
@@ -53,7 +53,7 @@ TEST_F(SuspectsTest, TheSilentAreDeadWithinHalfASecond) {
   EXPECT_TRUE(suspects.empty());
 }
 
-TEST_F(SuspectsTest, WhoAnswersLives) {
+TEST_F(SuspectsTest, PeerThatAnswersAProbeLives) {
   for (const Duration after : {0ms, 10ms, 90ms, 350ms}) {
     answers_after = after;
     suspects.add(now, {kNic, 7, "host"});
@@ -64,16 +64,16 @@ TEST_F(SuspectsTest, WhoAnswersLives) {
   }
 }
 
-// Its last frames arrive after the kernel's word.
-TEST_F(SuspectsTest, WhatWasOnItsWayIsNoSignOfLife) {
+// The dead peer's last frames arrive after the kernel reported its end.
+TEST_F(SuspectsTest, FramesInFlightAtTheDeathAreNoSignOfLife) {
   suspects.add(now, {kNic, 7, "host"});
   answer_at = now + 20ms;
   look_until(now + 600ms);
   EXPECT_EQ(dead, 1);
 }
 
-// The answers may wait in our own ring.
-TEST_F(SuspectsTest, WhoHasSleptHimselfAsksAgain) {
+// After a stall the answers may still wait in this host's receive ring.
+TEST_F(SuspectsTest, ProbesAgainAfterAStallOfTheCaller) {
   suspects.add(now, {kNic, 7, "host"});
   look_until(now + 120ms);
   now += 10s;
@@ -85,17 +85,17 @@ TEST_F(SuspectsTest, WhoHasSleptHimselfAsksAgain) {
   EXPECT_TRUE(suspects.empty());
 }
 
-TEST_F(SuspectsTest, WhoSleepsAtTheLastMomentAsksAgainToo) {
+TEST_F(SuspectsTest, ProbesAgainAfterAStallBeforeTheLastLook) {
   suspects.add(now, {kNic, 7, "host"});
   look_until(now + 490ms);
   now += 100ms;
   look_until(now);
   EXPECT_EQ(dead, 0);
   look_until(now + 200ms);
-  EXPECT_EQ(dead, 1) << "and no more often than that";
+  EXPECT_EQ(dead, 1) << "one more probe, and no more";
 }
 
-TEST_F(SuspectsTest, AreKnownByTheirNic) {
+TEST_F(SuspectsTest, PeerOfTheSameNicIsAddedOnce) {
   suspects.add(now, {kNic, 7, "host"});
   suspects.add(now, {kNic, 7, "host"});
   look_until(now + 1s);

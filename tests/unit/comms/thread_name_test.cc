@@ -7,13 +7,13 @@
 namespace ztcp::comms {
 namespace {
 
-TEST(ThreadName, NamesTheNicAndWhatOfItRuns) {
+TEST(ThreadName, HasTheNicAndTheSuffix) {
   EXPECT_EQ(thread_name("ztcp0", ""), "ztcp-ztcp0");
   EXPECT_EQ(thread_name("ztcp0", "-3"), "ztcp-ztcp0-3");
   EXPECT_EQ(thread_name("eth0", "-3w", 2), "ztcp-eth0-3w");
 }
 
-TEST(ThreadName, OfALongNicKeepsTheEndThatTellsItFromOthers) {
+TEST(ThreadName, KeepsTheEndOfALongNicName) {
   EXPECT_EQ(thread_name("enp0s31f6np10", ""), "z-enp0s31f6np10");
   EXPECT_EQ(thread_name("enp0s31f6np10", "-7"), "z-p0s31f6np10-7");
   EXPECT_EQ(thread_name("ztcp0", "-7w", 2), "ztcp-ztcp0-7w");
