@@ -3,7 +3,7 @@
 //
 // Chooses over how many channels, and by which protocol, NCCL runs a collective. NCCL's model only
 // knows network cards, and opens more channels the more devices it is shown
-// (DeviceProperties::views).
+// (DeviceProperties::nccl_devices).
 //
 // Over the kernel's sockets each channel of each step is a message with its own system calls and
 // wake-up, so a step must bring each channel enough bytes to pay for them. Over the userspace TCP a

@@ -54,7 +54,7 @@ Told<Device> Net::merged(std::span<const Device* const> parts) {
     if (part->transport != first.transport) return refuse("they belong to different transports");
     if (part->rail != out.rail) out.rail = -1;
     if (part->plane != out.plane) out.plane = -1;
-    // Views of one NIC: NCCL tries this at each start, so it is not worth a line.
+    // NCCL asks at each start to merge the devices of one NIC: no log line.
     if (std::ranges::find(numbers, part->number) != numbers.end())
       return tl::unexpected(Reported::earlier(Errc::kInvalidArgument));
     numbers.push_back(part->number);

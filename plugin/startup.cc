@@ -186,23 +186,24 @@ std::optional<std::string> choose_nics(const StartupSources& sources,
   return std::nullopt;
 }
 
-// Adds the second and further views of NICs that are shown several times. They go behind all
-// others: NCCL pairs the NICs of two hosts by number, so the first views keep theirs.
-void add_views(std::vector<Device>& devices) {
+// Appends the further NCCL devices of NICs that are exposed as several. The first device of each
+// NIC keeps its number, by which NCCL pairs the NICs of two hosts.
+void add_nccl_devices(std::vector<Device>& devices) {
   const std::size_t nics = devices.size();
   for (std::size_t i = 0; i < nics; ++i)
-    devices[i].properties.speed_mbps /= static_cast<std::uint32_t>(devices[i].properties.views);
+    devices[i].properties.speed_mbps /=
+        static_cast<std::uint32_t>(devices[i].properties.nccl_devices);
   const int most = std::ranges::max(devices, {}, [](const Device& device) {
-                     return device.properties.views;
-                   }).properties.views;
+                     return device.properties.nccl_devices;
+                   }).properties.nccl_devices;
   for (int number = 2; number <= most; ++number) {
     for (std::size_t i = 0; i < nics; ++i) {
-      if (devices[i].properties.views < number) continue;
-      Device view = devices[i];
-      view.properties.name += fmt::format("#{}", number);
+      if (devices[i].properties.nccl_devices < number) continue;
+      Device added = devices[i];
+      added.properties.name += fmt::format("#{}", number);
       // NCCL would take two devices with the same port for one.
-      view.properties.port = static_cast<std::uint16_t>(view.properties.port + number - 1);
-      devices.push_back(std::move(view));
+      added.properties.port = static_cast<std::uint16_t>(added.properties.port + number - 1);
+      devices.push_back(std::move(added));
     }
   }
 }
@@ -229,13 +230,14 @@ void say_tuning(const Startup& startup, const std::string& untuned_by) {
 }
 
 void say(const Device& device) {
-  const int views = device.properties.views;
+  const int nccl_devices = device.properties.nccl_devices;
   if (device.transport != nullptr)
     log::info("{} {}{}", ZTCP_VERSION, device.transport->describe_device(device.number),
-              views == 1 ? ""
-                         : fmt::format("; shown to NCCL as {} devices, for each of which it opens "
-                                       "channels",
-                                       views));
+              nccl_devices == 1
+                  ? ""
+                  : fmt::format("; shown to NCCL as {} devices, for each of which it opens "
+                                "channels",
+                                nccl_devices));
   else
     log::warn("{}: {}; connections over it will be refused, those over the other NICs are not",
               device.properties.name, device.refusal);
@@ -299,7 +301,7 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
     return refuse(loaded, environment, host, refusing->refusal);
   std::ranges::for_each(startup.devices, say);
   if (tunable) say_tuning(startup, environment.untuned_by);
-  add_views(startup.devices);
+  add_nccl_devices(startup.devices);
   return startup;
 }
 

@@ -64,7 +64,7 @@ struct DeviceProperties {
   int max_receives = 1;  // Buffers of one grouped receive; at most kMaxReceives.
   // Number of NCCL devices this NIC is exposed as, each a port with its share of the speed: NCCL
   // opens channels for each, and one channel carries only a part of the line.
-  int views = 1;
+  int nccl_devices = 1;
   bool host_pointers = true;
   bool cuda_pointers = false;
   bool dmabuf = false;

@@ -76,7 +76,7 @@ class SocketTransport final : public Transport {
     for (std::size_t i = 0; i < found_.size(); ++i) {
       devices_.push_back(properties_of(found_[i], static_cast<int>(connections())));
       plans_.push_back(plan::plan_device(facts_of(i), cpus, settings));
-      devices_.back().views = static_cast<int>(plans_.back().nccl_devices);
+      devices_.back().nccl_devices = static_cast<int>(plans_.back().nccl_devices);
     }
   }
   ~SocketTransport() override {

@@ -49,7 +49,7 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   return out;
 }
 
-int views(const config::Fabric& fabric, const config::Nic& nic, bool tunes_channels) {
+int nccl_devices(const config::Fabric& fabric, const config::Nic& nic, bool tunes_channels) {
   return static_cast<int>(plan::nccl_devices({.told = nic.nccl_devices,
                                               .tunes_channels = tunes_channels,
                                               .mesh_peers = config::mesh_peers(fabric, nic).size(),
@@ -69,7 +69,7 @@ DeviceProperties device_properties(const config::Fabric& fabric, const config::N
   for (const std::uint8_t byte : nic.mac.bytes) out.guid = out.guid << 8U | byte;
   out.speed_mbps = config::told_speed_mbps(nic);
   out.max_receives = static_cast<int>(kMaxReceives);
-  out.views = views(fabric, nic, fabric.tunes_channels);
+  out.nccl_devices = nccl_devices(fabric, nic, fabric.tunes_channels);
   out.host_pointers = true;
   return out;
 }

@@ -19,9 +19,9 @@ namespace ztcp::ustack {
 Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::Nic& nic,
                                    const link::LinkCapabilities& link);
 
-// As how many devices NCCL is shown the NIC. `tunes_channels`: collectives are kept off most of
-// them (Fabric::tunes_channels).
-int views(const config::Fabric& fabric, const config::Nic& nic, bool tunes_channels);
+// Number of NCCL devices that the NIC is exposed as. `tunes_channels`: collectives are kept off
+// most of them (Fabric::tunes_channels).
+int nccl_devices(const config::Fabric& fabric, const config::Nic& nic, bool tunes_channels);
 DeviceProperties device_properties(const config::Fabric& fabric, const config::Nic& nic,
                                    const std::string& sys_root = "/sys");
 

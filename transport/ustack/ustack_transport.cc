@@ -371,7 +371,7 @@ bool carries(const config::Nic& nic) {
 
 bool is_shown_often(const config::Fabric& fabric) {
   return std::ranges::any_of(fabric.nics, [&](const config::Nic& nic) {
-    return views(fabric, nic, /*tunes_channels=*/true) > 1;
+    return nccl_devices(fabric, nic, /*tunes_channels=*/true) > 1;
   });
 }
 

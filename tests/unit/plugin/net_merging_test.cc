@@ -37,7 +37,7 @@ TEST_F(NetMerging, AMergedDeviceIsAdded) {
 }
 
 // NCCL 2.28 asks for them, as it does for ports of one card.
-TEST_F(NetMerging, ViewsOfOneNicAreNotMergedAndNotLogged) {
+TEST_F(NetMerging, DevicesOfOneNicAreNotMergedAndNotLogged) {
   shows_first_twice_ = true;
   for (DeviceProperties& device : devices_) device.pci_path.clear();
   new_context();

@@ -25,11 +25,11 @@ TEST_F(StartupTest, ANicMayBeShownAsSeveralDevices) {
     std::vector<DeviceProperties> devices(2);
     devices[0].name = "a";
     devices[0].speed_mbps = 100'000;
-    devices[0].views = 3;
+    devices[0].nccl_devices = 3;
     devices[1].name = "b";
     devices[1].speed_mbps = 25'000;
     devices[1].port = 2;
-    devices[1].views = 2;
+    devices[1].nccl_devices = 2;
     return Created(std::make_unique<test::MemoryTransport>(devices, TransportKind::kUstack));
   };
   loaded_.fabric->nics[1].rail = 7;

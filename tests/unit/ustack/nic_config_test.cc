@@ -164,7 +164,9 @@ class DevicePropertiesOf : public testing::Test {
       fabric_.nics.push_back(nic);
     }
   }
-  int views_of_first() const { return device_properties(fabric_, fabric_.nics.front()).views; }
+  int nccl_devices_of_first() const {
+    return device_properties(fabric_, fabric_.nics.front()).nccl_devices;
+  }
 
   config::Fabric fabric_;
 };
@@ -174,35 +176,35 @@ TEST_F(DevicePropertiesOf, ANicIsOneDeviceUnlessTheConfigSaysMore) {
   nic.driver = config::NicDriver::kPci;
   nic.queues = 4;
   fabric_.nics = {nic};
-  EXPECT_EQ(views_of_first(), 1) << "that was never measured";
+  EXPECT_EQ(nccl_devices_of_first(), 1) << "that was never measured";
   fabric_.nics.front().nccl_devices = 4;
-  EXPECT_EQ(views_of_first(), 4);
+  EXPECT_EQ(nccl_devices_of_first(), 4);
   fabric_.tunes_channels = false;
-  EXPECT_EQ(views_of_first(), 4) << "the config says so";
+  EXPECT_EQ(nccl_devices_of_first(), 4) << "the config says so";
 }
 
 TEST_F(DevicePropertiesOf, AMeshNicWithQueuesIsSeveralDevicesWhereChannelsAreChosen) {
   join(2, config::MemifRole::kMesh, 3);
-  EXPECT_EQ(views_of_first(), 1) << "few queues";
+  EXPECT_EQ(nccl_devices_of_first(), 1) << "few queues";
   EXPECT_FALSE(is_shown_often(fabric_));
   join(2, config::MemifRole::kMesh, 4);
-  EXPECT_EQ(views_of_first(), 8);
+  EXPECT_EQ(nccl_devices_of_first(), 8);
   join(3, config::MemifRole::kMesh, 1);
-  EXPECT_EQ(views_of_first(), 1) << "one queue";
+  EXPECT_EQ(nccl_devices_of_first(), 1) << "one queue";
   join(3, config::MemifRole::kMesh, 2);
-  EXPECT_EQ(views_of_first(), 2);
+  EXPECT_EQ(nccl_devices_of_first(), 2);
   join(3, config::MemifRole::kMesh, 3);
-  EXPECT_EQ(views_of_first(), 4);
+  EXPECT_EQ(nccl_devices_of_first(), 4);
   fabric_.tunes_channels = false;
-  EXPECT_EQ(views_of_first(), 1);
+  EXPECT_EQ(nccl_devices_of_first(), 1);
   EXPECT_TRUE(is_shown_often(fabric_)) << "if they may be chosen";
   fabric_.nics.front().nccl_devices = 2;
-  EXPECT_EQ(views_of_first(), 2) << "the config says so";
+  EXPECT_EQ(nccl_devices_of_first(), 2) << "the config says so";
 }
 
 TEST_F(DevicePropertiesOf, ANicBehindASwitchIsOneDevice) {
   join(2, config::MemifRole::kClient, 4);
-  EXPECT_EQ(views_of_first(), 1);
+  EXPECT_EQ(nccl_devices_of_first(), 1);
   EXPECT_FALSE(is_shown_often(fabric_));
 }
 
