@@ -12,7 +12,7 @@ from plan import Expect  # noqa: E402
 DIED = "2026-11-25T08:40:29.692Z [11] WARN nic0: receiving from 10.66.0.2:40876 failed: the peer refused"
 RAIL = ("2026-11-25T08:46:58.148Z [11] WARN ib0: the rail over soft0 port 1 has failed to 10.66.0.2: its port is down; "
         "messages go over the other 1 meanwhile")
-DAMAGED = "2026-11-25T08:33:55.128Z [11] WARN ztcp1: 18 frames arrived damaged in 1 s"
+DAMAGED = "2026-11-25T08:33:55.128Z [11] WARN ztcp1: dropped 18 frames with a bad checksum in 1 s"
 TOLD = "ztcp_perf: rank 2: rank 1 (host, pid 7): receive 3 from rank 0 failed: ncclRemoteError"
 
 

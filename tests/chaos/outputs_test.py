@@ -23,7 +23,7 @@ OUTPUT = """\
 ERROR = "ztcp_perf: rank 0: receive 3 from rank 1 failed: ncclRemoteError"
 LOG = """\
 2026-11-25T08:33:53.943Z [30439] INFO this process may take 36 MiB of memory for its NICs, without hugepages
-2026-11-25T08:33:55.128Z [30439] WARN ztcp1: 18 frames arrived damaged in 1 s
+2026-11-25T08:33:55.128Z [30439] WARN ztcp1: dropped 18 frames with a bad checksum in 1 s
 """
 
 

@@ -181,7 +181,7 @@ TEST(Peers, FurtherFlowsDoNotKeepSessionsOut) {
   ASSERT_TRUE(world.run_until([&] { return senders.failed == 1; }, 100ms)) << world.why();
   EXPECT_EQ(senders.error.code, Errc::kFull);
   EXPECT_EQ(describe(refused.failure_detail()),
-            "the peer refused: all 32 connections of its NIC are taken");
+            "the peer refused: connection limit of its NIC reached: 32");
   client.sessions().destroy(refused);
   arrivals.sessions.pop_back();
   client.sessions().connect(kServer, kCrowdCookie, senders);

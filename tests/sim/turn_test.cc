@@ -225,7 +225,7 @@ TEST_F(TurnTest, ManyDamagedFramesBecomeAFinding) {
   run_for(2s);
   EXPECT_EQ(inbox, more);
   ASSERT_EQ(to.findings.size(), 1U);
-  EXPECT_EQ(to.findings[0].trouble, ustack::Trouble::kDamaged);
+  EXPECT_EQ(to.findings[0].trouble, ustack::Trouble::kBadChecksum);
   EXPECT_GE(to.findings[0].total(), 10U);
   EXPECT_LE(to.findings[0].total(), to.engine.stack().counters().rx_bad_checksum);
   EXPECT_TRUE(from.findings.empty());

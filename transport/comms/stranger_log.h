@@ -16,7 +16,7 @@
 
 namespace ztcp::comms {
 
-inline constexpr const char* kStrangers = "connections by strangers were turned away";
+inline constexpr CountedEvent kInvalidHello{"rejected", "connections without a valid hello"};
 inline constexpr std::uint64_t kManyStrangers = 10;
 
 class StrangerLog {
@@ -31,7 +31,7 @@ class StrangerLog {
     next_look_ = now + kLookInterval;
     const auto found = watch_.look(now, kManyStrangers, totals);
     if (!found) return std::nullopt;
-    return describe(*found, kStrangers,
+    return describe(*found, kInvalidHello,
                     "open " + ports +
                         " to the job's hosts alone (security group); hosts of the job need the "
                         "same ztcp and cluster_key");

@@ -37,8 +37,15 @@ struct CountFinding {
   std::size_t part_count = 0;
 };
 
-// "37 <event> in 3 s (30 strays_bad_magic, ...): <advice>"
-std::string describe(const CountFinding& finding, const char* what, const std::string& advice);
+// An event in the words of a log line: "rejected", "connections without a valid hello".
+struct CountedEvent {
+  const char* verb;
+  const char* objects;
+};
+
+// "<verb> 37 <objects> in 3 s (30 strays_bad_magic, ...): <advice>"
+std::string describe(const CountFinding& finding, const CountedEvent& event,
+                     const std::string& advice);
 
 class CountWatch {
  public:

@@ -37,8 +37,8 @@ Errc to_errc(Reason reason) {
 
 std::string describe(const FailureDetail& detail) {
   const auto number = [](std::uint64_t n) { return std::to_string(n); };
-  // `ours` in the record is the deciding side's number; here it is described from the reader's
-  // side.
+  // In the record, `ours` is the number of the side that refused. The text says "here" and "there"
+  // from the reader's side.
   const std::string decider = detail.from_peer ? "there" : "here";
   const std::string other = detail.from_peer ? "here" : "there";
   std::string text;
@@ -50,16 +50,16 @@ std::string describe(const FailureDetail& detail) {
              " " + other + ": install the same ztcp on both hosts";
       break;
     case Reason::kUnknownCookie:
-      text = "no such listener: its process has ended or closed it";
+      text = "no such listener: its process has ended, or closed it";
       break;
     case Reason::kUnknownSession:
-      text = "the session is no more: its process has ended it or given it up";
+      text = "no such session: its process closed or aborted it";
       break;
     case Reason::kStaleEpoch:
       text = "flow epoch " + number(detail.theirs) + " is not newer than " + number(detail.ours);
       break;
     case Reason::kFull:
-      text = "all " + number(detail.ours) + " connections of its NIC are taken";
+      text = "connection limit of its NIC reached: " + number(detail.ours);
       break;
     case Reason::kKeyMissing:
       text = "a cluster key is set " + decider + " but not " + other;
@@ -71,11 +71,11 @@ std::string describe(const FailureDetail& detail) {
       text = "the cluster keys of the two hosts differ";
       break;
     case Reason::kProtocol:
-      text = "a record breaks the wire format";
+      text = "a record violates the wire format";
       break;
     case Reason::kAllowance:
-      text = "more bytes without a posted buffer than allowed (" + number(detail.theirs) + " of " +
-             number(detail.ours) + ")";
+      text = "more bytes without a posted buffer than allowed: " + number(detail.theirs) + " of " +
+             number(detail.ours);
       break;
     case Reason::kTruncated:
       text = "a message of " + number(detail.theirs) + " bytes does not fit the posted buffer of " +
@@ -96,8 +96,8 @@ std::string describe(const FailureDetail& detail) {
           "the job's memory)";
       break;
     case Reason::kOtherQueue:
-      text = "the connection is on queue " + number(detail.ours) +
-             " of its NIC, to which no port leads";
+      text = "the connection belongs to queue " + number(detail.ours) +
+             " of its NIC, which no source port tried has reached";
       break;
     case Reason::kProcessEnded:
       return "the peer's process ended without closing the connection";

@@ -15,37 +15,44 @@ namespace {
 
 struct Words {
   Trouble trouble;
-  const char* what;  // "12 <what> in 60 s (names and counts): <advice>"
+  CountedEvent event;
   const char* advice;
 };
 constexpr std::array<Words, kTroubles> kWords = {{
-    {Trouble::kStrangers, comms::kStrangers,
+    {Trouble::kInvalidHello, comms::kInvalidHello,
      "open messages.listen_port to the job's hosts alone (security group); hosts of the job need "
      "the same ztcp and cluster_key"},
-    {Trouble::kNoPlace, "connections found no place",
-     "raise tcp.max_connections in ztcp.conf if they are the job's; else close "
-     "messages.listen_port to everybody but the job's hosts"},
-    {Trouble::kShortage, "connections were refused because this process has no memory left",
-     "raise its limit (ulimit -v, the job's memory in its cgroup), or let NCCL open fewer "
+    {Trouble::kTableFull,
+     {"rejected", "connections at the connection limit"},
+     "raise tcp.max_connections in ztcp.conf if they are the job's; else open "
+     "messages.listen_port to the job's hosts alone"},
+    {Trouble::kAcceptNoMemory,
+     {"rejected", "connections for lack of memory"},
+     "raise the memory limit of this process (ulimit -v, the job's cgroup), or let NCCL open fewer "
      "(NCCL_NCHANNELS_PER_NET_PEER=1)"},
-    {Trouble::kDamaged, "frames arrived damaged",
+    {Trouble::kBadChecksum,
+     {"dropped", "frames with a bad checksum"},
      "a cable, a transceiver, a NIC or a switch changes bytes: look at the error counters of "
      "both ends of this link and of the switches"},
-    {Trouble::kSenseless, "frames made no sense",
-     "somebody in this network sends broken packets, by a fault or on purpose: capture them at "
-     "the switch"},
-    {Trouble::kNoMemory, "frames were dropped for want of memory",
-     "the network loses or reorders more than there is memory to wait with: look for drops at "
-     "the switches, and compare mtu_bytes and the speed of the hosts' links"},
-    {Trouble::kGuesses, "segments fitted no connection's window",
-     "somebody guesses at connections of this NIC: keep its network closed to others than the "
-     "job's hosts"},
-    {Trouble::kMacsChange, "times a neighbour's MAC address changed or was claimed by another host",
-     "two hosts have one address, or somebody forges ARP: compare the addresses of the hosts' "
-     "NICs, and see at the switch who answers for them"},
+    {Trouble::kMalformed,
+     {"dropped", "malformed frames"},
+     "a host in this network sends broken packets, by a fault or on purpose: capture them at the "
+     "switch"},
+    {Trouble::kRxNoMemory,
+     {"dropped", "frames for lack of memory"},
+     "the network loses or reorders more than the receive buffers can hold: look for drops at the "
+     "switches, and compare mtu_bytes and the speed of the hosts' links"},
+    {Trouble::kChallengeAcks,
+     {"sent", "challenge ACKs to segments outside the window"},
+     "another host may be forging segments of this NIC's connections: open its network to the "
+     "job's hosts alone"},
+    {Trouble::kArpConflicts,
+     {"received", "ARP packets with a new or conflicting MAC address"},
+     "two hosts have one address, or a host forges ARP: compare the addresses of the hosts' NICs, "
+     "and look up the ports of these MAC addresses at the switch"},
 }};
 
-// Of a line of the log, which has 1023 bytes with the NIC's name and what is said before.
+// A log line has 1023 bytes, of which the NIC's name and the words before the summary take some.
 constexpr std::size_t kMostSummaryBytes = 950;
 constexpr std::string_view kMore = ", and more";
 
@@ -58,7 +65,7 @@ constexpr const char* kPathAdvice =
 std::string warning(const Finding& finding) {
   const Words& words = *std::find_if(kWords.begin(), kWords.end(),
                                      [&](const Words& w) { return w.trouble == finding.trouble; });
-  return describe(finding, words.what, words.advice);
+  return describe(finding, words.event, words.advice);
 }
 
 std::string summary(const NicCounts& counts) {

@@ -24,7 +24,7 @@ namespace ztcp::ustack {
 
 // "sent 12 frames (3456 bytes), received ...; 2 rx_bad_checksum, 1 strays_bad_key"
 std::string summary(const NicCounts& counts);
-// "37 connections by strangers were turned away in 3 s (30 strays_bad_magic, ...): <advice>"
+// "rejected 37 connections without a valid hello in 3 s (30 strays_bad_magic, ...): <advice>"
 std::string warning(const Finding& finding);
 // "packets of 9000 bytes do not reach 10.0.0.2, small ones do: a connection goes on with ..."
 std::string path_text(const tcp::PathMtuChange& change);

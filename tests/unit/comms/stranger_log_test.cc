@@ -20,7 +20,7 @@ TEST(StrangerLog, WarnsOncePerMinuteWithThePortsToClose) {
   now += 1s;
   EXPECT_TRUE(log.is_due(now));
   EXPECT_EQ(log.look(now, {&silent, 1}, "port 7000 of 10.0.0.1"),
-            "12 connections by strangers were turned away in 1 s (12 strays_timed_out): open port "
+            "rejected 12 connections without a valid hello in 1 s (12 strays_timed_out): open port "
             "7000 of 10.0.0.1 to the job's hosts alone (security group); hosts of the job need the "
             "same ztcp and cluster_key");
   silent.count = 24;

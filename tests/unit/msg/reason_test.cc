@@ -20,7 +20,7 @@ TEST(Reason, NamesBothNumbersFromTheReadersSide) {
             "the peer's process ended without closing the connection");
   EXPECT_EQ(describe({Reason::kAborted, true, 0, 0}), "the peer aborted the connection");
   EXPECT_EQ(describe({Reason::kFull, true, 4096, 0}),
-            "the peer refused: all 4096 connections of its NIC are taken");
+            "the peer refused: connection limit of its NIC reached: 4096");
   EXPECT_EQ(describe({}), "");
 }
 

@@ -165,7 +165,7 @@ TEST_F(AcceptedConnections, FromStrangersAreWarnedOf) {
     ASSERT_TRUE(listener->accept());
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  EXPECT_THAT(log.warned(), testing::HasSubstr("connections by strangers were turned away"));
+  EXPECT_THAT(log.warned(), testing::HasSubstr("connections without a valid hello"));
   EXPECT_THAT(log.warned(), testing::HasSubstr("strays_bad_magic"));
 }
 

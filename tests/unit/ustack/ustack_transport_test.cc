@@ -59,7 +59,7 @@ TEST(Limit, OfThePeerIsNamedAtOnce) {
   ASSERT_FALSE(ready);
   EXPECT_EQ(ready.error().code, Errc::kFull);
   ASSERT_EQ(log.warnings().size(), 1U);
-  EXPECT_NE(log.warnings()[0].find("the peer refused: all 8 connections of its NIC are taken"),
+  EXPECT_NE(log.warnings()[0].find("the peer refused: connection limit of its NIC reached: 8"),
             std::string::npos)
       << log.warnings()[0];
   EXPECT_NE(log.warnings()[0].find(

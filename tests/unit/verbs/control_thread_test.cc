@@ -80,7 +80,7 @@ TEST_F(ControlTest, SilentStrangersPushOutThemselvesAndAreWarnedOf) {
   while (strangers.ended() < 20) std::this_thread::yield();
   EXPECT_FALSE(slow.is_ended(0)) << "another host's";
   // The line comes with the next look at the listener, a second after the last.
-  while (log_.warned().find("connections by strangers were turned away") == std::string::npos) {
+  while (log_.warned().find("connections without a valid hello") == std::string::npos) {
     control_thread_->send_notes(ends_.front());
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

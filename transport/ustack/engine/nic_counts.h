@@ -64,9 +64,9 @@ inline constexpr NicCounter kRefusedNoMemory{"refused_no_memory",
 inline constexpr NicCounter kSynDropped{"syn_full", of_tcp<&Tcp::syn_dropped_table_full>};
 inline constexpr NicCounter kBadChecksum{"rx_bad_checksum", of_tcp<&Tcp::rx_bad_checksum>};
 inline constexpr NicCounter kMalformed{"rx_malformed", of_tcp<&Tcp::rx_malformed>};
-inline constexpr NicCounter kNotKept{"rx_no_memory", of_tcp<&Tcp::rx_dropped_no_memory>};
+inline constexpr NicCounter kRxNoMemory{"rx_no_memory", of_tcp<&Tcp::rx_dropped_no_memory>};
 inline constexpr NicCounter kLinkNoMemory{"link_no_memory", of_link<&Link::rx_dropped_no_memory>};
-inline constexpr NicCounter kChallenges{"challenge_acks", of_tcp<&Tcp::challenge_acks>};
+inline constexpr NicCounter kChallengeAcks{"challenge_acks", of_tcp<&Tcp::challenge_acks>};
 inline constexpr NicCounter kMacChanges{"arp_mac_changes", of_tcp<&Tcp::arp_mac_changes>};
 inline constexpr NicCounter kConflicts{"arp_conflicts", of_tcp<&Tcp::arp_conflicts>};
 inline constexpr NicCounter kOwnAddress{"arp_own", of_tcp<&Tcp::arp_own_address_claimed>};
@@ -90,9 +90,9 @@ inline constexpr std::array kUnusual = {
     kBadChecksum,
     NicCounter{"link_bad_sum", of_link<&Link::rx_bad_checksum>},
     kMalformed,
-    kNotKept,
+    kRxNoMemory,
     kLinkNoMemory,
-    kChallenges,
+    kChallengeAcks,
     kMacChanges,
     kConflicts,
     kOwnAddress,

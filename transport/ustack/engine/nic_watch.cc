@@ -11,15 +11,15 @@ namespace {
 
 using namespace nic_counter;
 
-constexpr std::array kStrangers = {kBadMagic, kUnknownCookie, kBadKey,
-                                   kTimedOut, kPushedOut,     kOtherVersion};
-constexpr std::array kNoPlace = {kSynDropped, kRefusedFull};
-constexpr std::array kShortage = {kRefusedNoMemory};
-constexpr std::array kDamaged = {kBadChecksum};
-constexpr std::array kSenseless = {kMalformed};
-constexpr std::array kNoMemory = {kNotKept, kLinkNoMemory};
-constexpr std::array kGuesses = {kChallenges};
-constexpr std::array kMacs = {kMacChanges, kConflicts, kOwnAddress};
+constexpr std::array kOfInvalidHello = {kBadMagic, kUnknownCookie, kBadKey,
+                                        kTimedOut, kPushedOut,     kOtherVersion};
+constexpr std::array kOfTableFull = {kSynDropped, kRefusedFull};
+constexpr std::array kOfAcceptNoMemory = {kRefusedNoMemory};
+constexpr std::array kOfBadChecksum = {kBadChecksum};
+constexpr std::array kOfMalformed = {kMalformed};
+constexpr std::array kOfRxNoMemory = {kRxNoMemory, kLinkNoMemory};
+constexpr std::array kOfChallengeAcks = {kChallengeAcks};
+constexpr std::array kOfArpConflicts = {kMacChanges, kConflicts, kOwnAddress};
 
 struct Limit {
   Trouble trouble;
@@ -27,14 +27,14 @@ struct Limit {
   std::span<const NicCounter> counters;
 };
 constexpr std::array<Limit, kTroubles> kLimits = {{
-    {Trouble::kStrangers, 10, kStrangers},
-    {Trouble::kNoPlace, 10, kNoPlace},
-    {Trouble::kShortage, 1, kShortage},
-    {Trouble::kDamaged, 10, kDamaged},
-    {Trouble::kSenseless, 10, kSenseless},
-    {Trouble::kNoMemory, 1000, kNoMemory},
-    {Trouble::kGuesses, 100, kGuesses},
-    {Trouble::kMacsChange, 3, kMacs},
+    {Trouble::kInvalidHello, 10, kOfInvalidHello},
+    {Trouble::kTableFull, 10, kOfTableFull},
+    {Trouble::kAcceptNoMemory, 1, kOfAcceptNoMemory},
+    {Trouble::kBadChecksum, 10, kOfBadChecksum},
+    {Trouble::kMalformed, 10, kOfMalformed},
+    {Trouble::kRxNoMemory, 1000, kOfRxNoMemory},
+    {Trouble::kChallengeAcks, 100, kOfChallengeAcks},
+    {Trouble::kArpConflicts, 3, kOfArpConflicts},
 }};
 static_assert(std::all_of(kLimits.begin(), kLimits.end(), [](const Limit& limit) {
   return limit.counters.size() <= Finding::kMostParts;

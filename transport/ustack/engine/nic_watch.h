@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// When an operator should hear of a NIC: when strangers, damaged frames and the like become many,
-// at most once a minute of each kind. What is said then is nic_log.h's.
+// Decides when a NIC's counters deserve a warning: when invalid hellos, damaged frames and the like
+// become frequent, at most once a minute for each kind. nic_log.h has the texts.
 //
-// A value: told the time and the counts.
+// A value: time and counts are arguments.
 #pragma once
 
 #include <array>
@@ -19,25 +19,25 @@
 namespace ztcp::ustack {
 
 enum class Trouble : std::uint8_t {
-  kStrangers,   // Connect.
-  kNoPlace,     // For connections.
-  kShortage,    // Of the process's memory, when somebody connects.
-  kDamaged,     // Frames arrive.
-  kSenseless,   // Frames arrive.
-  kNoMemory,    // For frames.
-  kGuesses,     // At connections.
-  kMacsChange,  // Of neighbours.
+  kInvalidHello,    // Connections without a valid hello were rejected.
+  kTableFull,       // Connections were rejected at the connection limit.
+  kAcceptNoMemory,  // Connections were rejected for lack of memory.
+  kBadChecksum,     // Frames were dropped.
+  kMalformed,       // Frames were dropped.
+  kRxNoMemory,      // Frames were dropped for lack of memory.
+  kChallengeAcks,   // Segments outside the window were answered (RFC 5961).
+  kArpConflicts,    // A MAC address changed, or two hosts claim one IP address.
 };
 inline constexpr std::size_t kTroubles = 8;
 
-// What has become many.
+// A kind of trouble that has become frequent.
 struct Finding : CountFinding {
   Trouble trouble{};
 };
 
 class NicWatch {
  public:
-  // Tells of each that is found now; mostly none.
+  // Calls `tell` for each finding of this look; mostly there is none.
   void look(TimePoint now, const NicCounts& counts,
             const std::function<void(const Finding&)>& tell);
 

@@ -44,7 +44,7 @@ TEST_F(NicWatchTest, StrangersAreFoundWithTheirCounts) {
   counts.acceptor.strays_timed_out = 7;
   const auto found = look_for(1s);
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].trouble, Trouble::kStrangers);
+  EXPECT_EQ(found[0].trouble, Trouble::kInvalidHello);
   EXPECT_EQ(found[0].total(), 37U);
   EXPECT_EQ(found[0].span, 3s);
   EXPECT_EQ(parts(found[0]), "30 strays_bad_magic, 7 strays_timed_out");
@@ -67,7 +67,7 @@ TEST_F(NicWatchTest, TheNextLineCountsFromTheLast) {
   EXPECT_TRUE(look_for(59s).empty());
   const auto found = look_for(1s);
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].trouble, Trouble::kDamaged);
+  EXPECT_EQ(found[0].trouble, Trouble::kBadChecksum);
   EXPECT_EQ(found[0].span, 60s);
   EXPECT_EQ(parts(found[0]), "490 rx_bad_checksum");
 }
@@ -85,7 +85,7 @@ TEST_F(NicWatchTest, WhatWasHeldAndDroppedIsSaidOfBothWhoDropIt) {
   counts.link.rx_dropped_no_memory = 400;
   const auto found = look_for(1s);
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].trouble, Trouble::kNoMemory);
+  EXPECT_EQ(found[0].trouble, Trouble::kRxNoMemory);
   EXPECT_EQ(parts(found[0]), "600 rx_no_memory, 400 link_no_memory");
 }
 
@@ -94,7 +94,7 @@ TEST_F(NicWatchTest, OneConnectionWithoutMemoryIsNews) {
   counts.acceptor.refused_no_memory = 1;
   const auto found = look_for(1s);
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].trouble, Trouble::kShortage);
+  EXPECT_EQ(found[0].trouble, Trouble::kAcceptNoMemory);
   EXPECT_EQ(parts(found[0]), "1 refused_no_memory");
 }
 
@@ -104,7 +104,7 @@ TEST_F(NicWatchTest, ThreeQuarrelsAboutAnAddressAreNews) {
   counts.tcp.arp_conflicts = 3;
   const auto found = look_for(1s);
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].trouble, Trouble::kMacsChange);
+  EXPECT_EQ(found[0].trouble, Trouble::kArpConflicts);
   EXPECT_EQ(found[0].total(), 4U);
   EXPECT_EQ(parts(found[0]), "1 arp_mac_changes, 3 arp_conflicts");
 }
