@@ -28,7 +28,6 @@ FEW_WORDS = 500  # A folder with fewer words may have one of either.
 # Folders and pages that are still to be rewritten.
 BEHIND = {
     "tests/unit/ustack",
-    "transport/ustack",
 }
 
 RELATIVE = re.compile(r"\b(who|whoever|whom|whose|what|whatever)\b", re.IGNORECASE)

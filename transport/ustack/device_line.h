@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What the line that init says of a device tells: what carries the bytes, over which NIC, for which
-// GPU, and why whatever is off is off.
+// The log line of a device at init: transport, NIC, GPU, threads, and each feature that is off with
+// the reason.
 #pragma once
 
 #include <string>

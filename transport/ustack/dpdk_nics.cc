@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// NICs of the product: DPDK ports and tap interfaces, claimed by lock files.
+// The NicSource of the product: DPDK ports, tap interfaces and memory meshes, claimed by lock
+// files.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -86,9 +87,9 @@ class DpdkNics final : public NicSource {
         nic.driver == config::NicDriver::kPci ? open_pci(nic) : open_each(nic);
     if (!opened && opened.error().code == Errc::kOutOfMemory && !has_room_for_.contains(nic.name))
       log::warn(
-          "{}: this process took its memory for {} before it drove GPU {}, and DPDK's memory can't "
-          "grow: make the communicators of all its GPUs before the first one connects, or run a "
-          "process for each GPU",
+          "{}: this process reserved DPDK's memory for {} before it drove GPU {}, and that memory "
+          "can't grow: make the communicators of all its GPUs before the first one connects, or "
+          "run a process for each GPU",
           nic.name, fmt::join(has_room_for_, ", "), gpu_of(nic));
     return opened;
   }
@@ -111,7 +112,7 @@ class DpdkNics final : public NicSource {
         tap.mtu_bytes = nic.mtu_bytes;
         return link::open_tap(tap);
       }
-      case config::NicDriver::kPci:  // One port for all queues.
+      case config::NicDriver::kPci:  // open_pci(): one port has all queues.
       case config::NicDriver::kSocket:
       case config::NicDriver::kVerbs:
         break;
@@ -126,7 +127,7 @@ class DpdkNics final : public NicSource {
     return opened;
   }
 
-  // Without DPDK: the memory is between us and each peer.
+  // Needs no DPDK: this process shares a memory segment with each peer.
   Result<std::unique_ptr<link::Link>> open_mesh(const config::Nic& nic, std::uint32_t queue) const {
     link::ShmConfig mesh;
     mesh.mac = nic.mac;
@@ -142,14 +143,15 @@ class DpdkNics final : public NicSource {
                                                       : link::memif_memory_mib(memif_config(nic));
   }
 
-  // A node that is not there has no memory: those NICs take it where it is, which is said.
+  // A NUMA node that this machine lacks has no memory: NICs configured for one take memory
+  // anywhere, with a warning.
   static config::Fabric on_this_machine(config::Fabric fabric) {
     config::LiveMachine machine;
     for (config::Nic& nic : fabric.nics) {
       if (nic.numa_node < 0 || config::has_numa_node(machine, nic.numa_node)) continue;
       log::warn(
-          "{}: numa_node = {} in the config, which this machine does not have: its memory may lie "
-          "anywhere; ztcp_setup --dry-run shows this host's NICs",
+          "{}: numa_node = {} in the config, which this machine does not have: its memory may come "
+          "from any node; ztcp_setup --dry-run shows this host's NICs",
           nic.name, nic.numa_node);
       nic.numa_node = -1;
     }
@@ -181,8 +183,8 @@ class DpdkNics final : public NicSource {
     return fail(Errc::kBadConfig, "mac");
   }
 
-  // EAL can't grow later, so when the first NIC is opened there has to be room for all that this
-  // process may come to open: its GPUs' NICs.
+  // EAL's memory can't grow, so it is reserved at the first NIC for all NICs that this process may
+  // open: those of its GPUs.
   std::vector<const config::Nic*> expected_with(const config::Nic& opened) const {
     std::vector<const config::Nic*> expected{&opened};
     const ProcessGpus gpus = probe_ != nullptr ? probe_() : ProcessGpus{};
@@ -193,7 +195,7 @@ class DpdkNics final : public NicSource {
     return expected;
   }
 
-  // Pages that no NIC uses are never touched.
+  // Reserves address space only: pages that no NIC uses are never touched.
   link::EalConfig plain_memory(const config::Nic& opened) const {
     std::uint32_t mib = link::kEalBaseMib;
     for (const config::Nic* nic : expected_with(opened)) mib += memif_mib(*nic);
@@ -203,7 +205,7 @@ class DpdkNics final : public NicSource {
     return out;
   }
 
-  // As the transport's plan has it.
+  // The number of queues in the transport's plan.
   std::uint16_t queues_of(const config::Nic& nic) const {
     const auto index = static_cast<std::size_t>(&nic - fabric_.nics.data());
     return static_cast<std::uint16_t>(
@@ -224,7 +226,7 @@ class DpdkNics final : public NicSource {
     return out;
   }
 
-  // The same for NICs on PCI, near each of them, within what a process may take.
+  // Hugepages for NICs on PCI, on the NUMA node of each, at most per_process_mib for each GPU.
   link::EalConfig hugepage_memory(const config::Nic& opened) const {
     link::EalConfig out;
     out.memory = link::EalMemory::kHugepages;
@@ -234,7 +236,7 @@ class DpdkNics final : public NicSource {
     std::vector<hugepage::NicNeed> nics;
     for (const config::Nic* nic : expected_with(opened))
       nics.push_back({nic->numa_node, nic->mtu_bytes, gpu_of(*nic), queues_of(*nic)});
-    // `ztcp_setup --check` holds the same numbers against the machine.
+    // `ztcp_setup --check` compares the same numbers with the machine.
     for (const hugepage::NodeNeed& need : hugepage::process_needs(
              nics, fabric_.hugepages.per_process_mib, fabric_.hugepages.page_kib)) {
       out.node_memory_mib.resize(static_cast<std::size_t>(need.node) + 1);
@@ -247,7 +249,7 @@ class DpdkNics final : public NicSource {
   const config::CpuShare cpus_;
   mutable config::LiveMachine machine_;
   const GpuProbe probe_;
-  std::set<std::string> has_room_for_;  // By name, from the first open() on.
+  std::set<std::string> has_room_for_;  // Names of NICs; filled by the first open().
 };
 
 }  // namespace

@@ -38,7 +38,7 @@ void Lane::start() {
     deferred_log_.add(log::Level::kWarn, [&] {
       return fmt::format(
           "{}: only {} of {} workers could be started ({}, error {}): the poller copies in their "
-          "place; see ulimit -u and pids.max of the job's cgroup",
+          "place; raise ulimit -u or pids.max of the job's cgroup",
           worker_options_.name, worker_threads_.count(), workers_, started.error().where,
           started.error().sys_errno);
     });
@@ -58,15 +58,15 @@ std::string Lane::summary() const {
 }
 
 std::string Lane::down_advice() const {
-  // A link that ran into a limit of this process stays down without a word, too.
+  // A link also stays down, without an error, when it exceeds a limit of this process.
   const std::string limits = link::advice_on_files();
   return "no carrier on " + link_description_ + ": " + (limits.empty() ? carrier_advice_ : limits);
 }
 
-// Of the whole NIC; the peer that is named is the one to which most was repeated.
+// Checks the loss of the whole link. The line names the peer with the most retransmitted bytes.
 void Lane::on_watch(TimePoint now) {
   constexpr Duration kInterval = std::chrono::minutes(1);
-  // One byte of so many, of so many at least, is more than a network in order loses.
+  // A network without faults retransmits less than one byte in 200. Short samples are ignored.
   constexpr std::uint64_t kOneOf = 200;
   constexpr std::uint64_t kLeastBytes = 4U << 20;
   const Duration span = now - looked_for_losses_;

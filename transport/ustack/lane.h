@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One lane of a NIC behind comms: its link, its engine and its turns.
+// One lane of a NIC as a comms::Backend: its link, its engine and their turns.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace ztcp::ustack {
 
 class Lane final : public comms::Backend, private TurnEvents {
  public:
-  // `carrier_advice`: what to look at where the link has no carrier. `workers`: the threads of
-  // engine.copies.workers.
+  // `carrier_advice`: the mending step for a link without a carrier. `workers`: options of the
+  // engine.copies.workers threads.
   Lane(TimePoint now, const std::string& name, std::unique_ptr<link::Link> link,
        const EngineConfig& engine, std::string carrier_advice = {},
        WorkerThreads::Options workers = {});
@@ -75,7 +75,7 @@ class Lane final : public comms::Backend, private TurnEvents {
   const WorkerThreads::Options worker_options_;
   WorkerThreads worker_threads_;
   Engine engine_;
-  // What had been sent when losses were looked for last.
+  // Time and counters at the last check for losses (on_watch()).
   TimePoint looked_for_losses_;
   std::uint64_t sent_before_ = 0;
   std::uint64_t repeated_before_ = 0;

@@ -25,7 +25,8 @@ class LoopbackLink final : public link::Link {
   std::size_t receive(std::span<RxFrame> frames) override;
   void release(std::span<RxFrame> frames) override;
   std::size_t transmit(std::span<const TxFrame> frames) override;
-  // Who a frame is for is not known before it is made, so it must fit either way.
+  // A frame's destination is not known before it is made, so both the device and the queue must
+  // have room for it.
   link::TransmitRoom transmit_room(TimePoint now) override {
     link::TransmitRoom room = inner_->transmit_room(now);
     room.frames = std::min(room.frames, kQueued - (last_ - first_));
@@ -41,14 +42,14 @@ class LoopbackLink final : public link::Link {
   std::string describe() const override { return inner_->describe(); }
 
  private:
-  // Enough for a window of jumbo frames; when they are all on their way the sender waits, as it
-  // would for a full ring. Frames that the receiver holds do not count: the one that it waits for
-  // must still find a place.
+  // Enough for a window of jumbo frames; when the queue is full the sender waits, as for a full
+  // ring. Frames that the receiver holds (out-of-order data) do not count: the frame that fills the
+  // gap must still get a slot.
   static constexpr std::size_t kQueued = 256;
   static constexpr std::size_t kEthernetBytes = 18;  // With a VLAN tag.
 
   struct Slot {
-    std::unique_ptr<std::byte[]> bytes;  // Made at the first use.
+    std::unique_ptr<std::byte[]> bytes;  // Allocated at the first use.
     std::size_t size = 0;
     bool checksum_good = false;
   };
@@ -72,7 +73,7 @@ class LoopbackLink final : public link::Link {
   const MacAddress mac_;
   const std::size_t frame_bytes_;
   const std::size_t slot_count_;
-  std::vector<Slot> slots_;  // Made when the first frame comes by: most NICs never need them.
+  std::vector<Slot> slots_;  // Allocated at the first own frame: most NICs never need them.
   std::vector<Slot*> free_;  // Last in, first out.
   std::array<Slot*, kQueued> queue_{};  // Ring, first_ to last_.
   std::size_t first_ = 0;
@@ -85,7 +86,7 @@ void LoopbackLink::make_pool() {
   for (Slot& slot : slots_) free_.push_back(&slot);
 }
 
-// Null: all slots are on their way, or there is no memory for more. Either is a full ring.
+// Null: all slots are in flight or memory is short. The caller treats both as a full ring.
 LoopbackLink::Slot* LoopbackLink::take_slot() {
   try {
     if (slots_.empty()) make_pool();
@@ -113,7 +114,7 @@ bool LoopbackLink::turn_around(const TxFrame& frame) {
     size += fragment.size_bytes;
   }
   slot.size = size;
-  // What the NIC was to finish never left memory.
+  // With checksum offload the checksum is incomplete, but the bytes never left memory.
   slot.checksum_good = frame.checksum_offload;
   queue_[last_++ % kQueued] = &slot;
   return true;
@@ -138,8 +139,8 @@ std::size_t LoopbackLink::transmit(std::span<const TxFrame> frames) {
   return sent;
 }
 
-// Ours and the device's get half of a burst each, and what the other leaves: two ranks that talk
-// over one NIC must not keep it from the rest of the world, nor the other way round.
+// Own frames and the device's get half of a burst each, and the room that the others leave: traffic
+// between two ranks on one NIC must not starve other hosts' frames, nor the reverse.
 std::size_t LoopbackLink::receive(std::span<RxFrame> frames) {
   if (first_ == last_) return inner_->receive(frames);
   const std::size_t reserved = std::min(last_ - first_, frames.size() / 2);
@@ -157,7 +158,7 @@ std::size_t LoopbackLink::receive(std::span<RxFrame> frames) {
 }
 
 void LoopbackLink::release(std::span<RxFrame> frames) {
-  if (free_.size() == slots_.size()) {  // None of ours is out, or there is no pool.
+  if (free_.size() == slots_.size()) {  // No own frame is in use, or there is no pool.
     inner_->release(frames);
     return;
   }

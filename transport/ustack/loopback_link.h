@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A link that hands frames addressed to its own MAC back in software. NCCL connects a NIC to itself
-// (one-NIC and GDR probes, two ranks that were given the same NIC), and no NIC or switch sends a
-// frame back where it came from. Wraps any link; costs one address comparison per frame sent.
+// A link that loops frames to its own MAC back in software. NCCL connects a NIC to itself (one-NIC
+// and GDR probes, two ranks with the same NIC), and neither NICs nor switches return a frame to the
+// port it came from. Wraps any link; costs one address comparison per frame sent.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace ztcp::ustack {
 
-// `max_held_bytes`: how much, by charge_bytes, the stack keeps of received frames at most.
+// `max_held_bytes`: most bytes (charge_bytes) of received frames that the stack keeps.
 std::unique_ptr<link::Link> with_loopback(std::unique_ptr<link::Link> link,
                                           std::size_t max_held_bytes);
 

@@ -3,10 +3,11 @@
 //
 // One claimed NIC: its claim, and its lanes with a poller each.
 //
-// The lanes share nothing but the address: each has its own link, engine and poller. A frame that a
-// lane of a mesh sends arrives at the peer's lane of the same number, so both ends of a connection
-// are on one. The lanes of a PCI port are shards (link/shards.h): the device chooses the lane that
-// a frame comes to, and frames that concern several lanes go between them.
+// The lanes share nothing but the address: each has its own link, engine and poller. In a mesh, a
+// frame arrives at the peer's lane of the same number as the sending lane, so both ends of a
+// connection are on lanes of one number. The lanes of a PCI port are shards (link/shards.h): the
+// device chooses the lane that receives a frame, and the lanes hand each other frames that belong
+// to another lane.
 #pragma once
 
 #include <cstddef>
@@ -22,21 +23,22 @@
 
 namespace ztcp::ustack {
 
-// Held while a process owns a NIC; giving it up is its destructor.
+// Held while this process owns a NIC. The destructor gives the NIC up.
 class NicClaim {
  public:
   virtual ~NicClaim() = default;
 };
 
-// How NICs are had: DPDK and lock files in the product (dpdk_nics.cc), memory in tests.
+// Claims and opens NICs: with lock files and DPDK in the product (dpdk_nics.cc), in memory in
+// tests.
 class NicSource {
  public:
   virtual ~NicSource() = default;
-  // kBusy when another process has it, which `holder` then names ("process 4711 (python3)").
+  // kBusy when another process has the NIC; `holder` then names it ("process 4711 (python3)").
   virtual Result<std::unique_ptr<NicClaim>> claim(const config::Nic& nic, std::string* holder) = 0;
-  // A link for each of its lanes.
+  // Returns a link for each lane.
   virtual Result<std::vector<std::unique_ptr<link::Link>>> open(const config::Nic& nic) = 0;
-  // Run on each poller thread.
+  // Called on each poller thread.
   virtual void on_thread_start() {}
   virtual void on_thread_end() {}
 };
@@ -49,14 +51,14 @@ class Nic final : public comms::Nic {
   PeerHandle issue_handle(const msg::Cookie& cookie) override;
 
   const config::Nic config;
-  // The pollers end before what they use, and before the claim is given up.
+  // ~Nic() ends the pollers before these members, which they use, are destroyed.
   std::unique_ptr<NicClaim> claim;
-  // Of its lanes' sessions; null unless they are shards.
+  // Maps sessions to lanes and balances them; null unless the lanes are shards.
   std::shared_ptr<comms::SharedPlaces> places;
 
  private:
-  // Peers choose the lane that they dial, and may fill one alone; of two NICs that dial each other
-  // one begins in the middle.
+  // If two NICs dial each other, one starts at the first lane and one at the middle lane, so
+  // that their connections use different lanes.
   std::size_t first_dialled_from(const IpAddress& peer) const override {
     return listen_endpoint.address <= peer ? 0 : pollers.size() / 2;
   }

@@ -13,7 +13,7 @@ namespace {
 
 using Indices = std::vector<std::size_t>;
 
-// PCI addresses and UUIDs are written in either case by drivers and people.
+// Drivers and people write PCI addresses and UUIDs in upper or lower case.
 bool same_text(std::string_view a, std::string_view b) {
   return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
 }
@@ -44,7 +44,8 @@ void append_new(Indices& to, const Indices& from) {
     if (std::ranges::find(to, i) == to.end()) to.push_back(i);
 }
 
-// Those as fast as the wanted one first, and among them begun at another one for each name.
+// Puts NICs as fast as `wanted` first, and rotates these by `wanted`. If none is as fast, rotates
+// all.
 void take_turns(std::span<const config::Nic> nics, std::size_t wanted, Indices& order) {
   const std::uint32_t speed = config::told_speed_mbps(nics[wanted]);
   const auto slower = std::stable_partition(order.begin(), order.end(), [&](std::size_t i) {
@@ -73,8 +74,8 @@ NicChoice choose_nics(std::span<const config::Nic> nics, const ProcessGpus& gpus
     return {.order = {static_cast<std::size_t>(gpus.local_rank) % nics.size()}};
   Indices free = nics_that(
       nics, [&](const config::Nic& nic) { return gpus.driven.empty() || !is_paired(nic); });
-  // Among equals the one that NCCL names comes first.
-  // clang 14 and libstdc++ do not agree about the range form.
+  // The device that NCCL asks for comes first.
+  // clang 14 does not compile libstdc++'s std::ranges::stable_partition().
   std::stable_partition(free.begin(), free.end(), [&](std::size_t i) { return i == wanted; });
   return {.order = std::move(free)};
 }

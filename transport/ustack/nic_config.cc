@@ -61,7 +61,7 @@ DeviceProperties device_properties(const config::Fabric& fabric, const config::N
   DeviceProperties out;
   out.name = nic.name;
   if (!nic.pci.empty()) {
-    // NCCL walks up from here to find the switch and socket the NIC hangs on.
+    // NCCL walks up from this directory to find the PCI switch and the socket of the NIC.
     char resolved[PATH_MAX];
     const std::string link = sys_root + "/bus/pci/devices/" + nic.pci;
     if (realpath(link.c_str(), resolved) != nullptr) out.pci_path = resolved;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// From the fabric config and a link's capabilities to what an engine is told and what NCCL sees.
+// Derives an engine's config and NCCL's device properties from the fabric config and the link's
+// capabilities.
 #pragma once
 
 #include <string>
@@ -14,8 +15,7 @@
 
 namespace ztcp::ustack {
 
-// Draws the secret. Fails only when the system has no randomness to give, or when cluster_key is
-// not 64 hex digits.
+// Draws the secret. Fails only when getrandom() fails or cluster_key is not 64 hex digits.
 Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::Nic& nic,
                                    const link::LinkCapabilities& link);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// From the links that a NIC opens, one for each queue, to those that its engines use: each hands
-// back what is addressed to itself, and the queues of one port hand each other what the device
-// mixed up.
+// Wraps the links of a NIC, one for each queue, for its engines: each link loops frames to its own
+// MAC back, and the queues of one port hand each other the frames that the device delivered to the
+// wrong queue.
 #pragma once
 
 #include <memory>

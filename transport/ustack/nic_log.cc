@@ -124,7 +124,8 @@ std::string path_text(const tcp::PathMtuChange& change) {
       return fmt::format("packets of {} bytes reach {} again", change.now_bytes, host);
     case tcp::PathMtuChange::Cause::kRouter:
       return fmt::format(
-          "a router on the way to {} takes packets of {} bytes and not of {}: a connection goes on "
+          "a router on the path to {} forwards packets of {} bytes, not of {}: a connection goes "
+          "on "
           "with the smaller; {}",
           host, change.now_bytes, change.before_bytes, kPathAdvice);
     case tcp::PathMtuChange::Cause::kSilence:
@@ -152,7 +153,7 @@ void NicLog::path_mtu(TimePoint now, const tcp::PathMtuChange& change) {
   } else {
     try {
       told_paths_.push_back({change.remote, change.now_bytes, larger, now});
-    } catch (const std::bad_alloc&) {  // Then it may be told once more.
+    } catch (const std::bad_alloc&) {  // The line may then be repeated within the interval.
     }
   }
   add(larger ? log::Level::kInfo : log::Level::kWarn, [&] { return path_text(change); });

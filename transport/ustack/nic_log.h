@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What an operator reads of a NIC: its loss, a warning when strangers, damaged frames and the like
-// have become many, and its counts when nobody is left.
+// The log lines of a NIC: its removal or reset, warnings about frequent errors (nic_watch.h), path
+// MTU changes, and its counters when the last connection is closed.
 #pragma once
 
 #include <chrono>
@@ -31,26 +31,27 @@ std::string path_text(const tcp::PathMtuChange& change);
 
 class NicLog {
  public:
-  // Between two lines that say that no connection is left: some make new ones in a loop.
+  // Least time between two lines "no connection is left": some jobs open and close connections in a
+  // loop.
   static constexpr Duration kNobodyLeftInterval = std::chrono::minutes(1);
   static constexpr Duration kPathInterval = std::chrono::minutes(1);
 
-  // What is to be said goes into `deferred_log`.
+  // Lines go into `deferred_log`, to be written without the baton.
   NicLog(std::string name, std::string link_description, comms::DeferredLog& deferred_log)
       : name_(std::move(name)),
         link_description_(std::move(link_description)),
         deferred_log_(deferred_log) {}
 
-  // --- Any thread: of a link that is lost --------------------------------------------------------
+  // --- Any thread: texts for a lost link ---------------------------------------------------------
   // "NIC ztcp0 (0000:3b:00.0 net_virtio) was taken out of this machine"
   std::string lost_reason(link::LinkState state) const;
   static const char* lost_advice(link::LinkState state);
   static Error lost_error(link::LinkState state);
 
-  // --- With the baton held: to be said -----------------------------------------------------------
+  // --- With the baton held: add a line -----------------------------------------------------------
   void link_lost(link::LinkState state);
   void warn(const Finding& finding);
-  // Once a minute of each host, unless it got smaller still: its connections all find the same.
+  // Once a minute for each host unless the MTU shrinks again: all connections to it see the change.
   void path_mtu(TimePoint now, const tcp::PathMtuChange& change);
   void nobody_left(TimePoint now, const NicCounts& counts);
 
@@ -68,7 +69,7 @@ class NicLog {
     bool larger = false;
     TimePoint told{};
   };
-  std::vector<ToldPath> told_paths_;  // One of each host that something was told of.
+  std::vector<ToldPath> told_paths_;  // One for each host with a logged change.
 };
 
 }  // namespace ztcp::ustack

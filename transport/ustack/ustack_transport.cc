@@ -35,10 +35,10 @@
 namespace ztcp::ustack {
 namespace {
 
-// Of a peer that is said to be dead; the userspace TCP answers at once.
+// Between probes of a peer that is reported dead. A live peer's userspace TCP answers at once.
 constexpr Duration kProbeInterval = std::chrono::milliseconds(100);
 
-// "0000:17:00.0", or "0000:17:00.0, 0000:3b:00.0" of a thread that drives either.
+// "0000:17:00.0", or "0000:17:00.0, 0000:3b:00.0" if the thread's current GPU is not known.
 std::string to_text(const ProcessGpus& gpus) {
   const auto name = [](const GpuIdentity& gpu) { return gpu.pci.empty() ? gpu.uuid : gpu.pci; };
   if (gpus.current) return name(*gpus.current);
@@ -52,11 +52,11 @@ std::string carrier_advice(const config::Nic& nic) {
     case config::NicDriver::kMemif:
       return nic.memif_role == config::MemifRole::kMesh
                  ? "is the process of any other NIC of this mesh running?"
-                 : "is ztcp_switch, or the process at its other end, running?";
+                 : "is ztcp_switch, or the process at the other end, running?";
     case config::NicDriver::kTap:
       return fmt::format("is the interface up? See ip link show {}", nic.tap_interface);
     case config::NicDriver::kPci:
-      return "look at its cable and at the switch's port; of a virtual machine's NIC, at its host";
+      return "check its cable and the switch's port; for a virtual machine's NIC, check its host";
     case config::NicDriver::kSocket:
     case config::NicDriver::kVerbs:
       break;  // Another transport's.
@@ -87,7 +87,7 @@ class UstackTransport final : public Transport {
   }
   ~UstackTransport() override {
     if (!in_forked_child()) return;
-    // A child has none of the threads that ending these would wait for.
+    // A forked child has no poller threads, so destructors that join them would hang.
     for (auto& nic : nics_) new std::shared_ptr<Nic>(std::move(nic));  // NOLINT: leaked.
   }
 
@@ -117,11 +117,11 @@ class UstackTransport final : public Transport {
   const GpuProbe probe_;
   const std::shared_ptr<NicSource> source_;
   std::vector<DeviceProperties> devices_;
-  std::vector<plan::DevicePlan> plans_;  // By device.
+  std::vector<plan::DevicePlan> plans_;  // Indexed by device.
 
   std::mutex mutex_;                                         // Control path only.
-  std::vector<std::shared_ptr<Nic>> nics_;                   // By device; null: not ours.
-  std::set<std::pair<std::size_t, std::size_t>> stand_ins_;  // Device named, used; as logged.
+  std::vector<std::shared_ptr<Nic>> nics_;                   // Indexed by device; null: not owned.
+  std::set<std::pair<std::size_t, std::size_t>> stand_ins_;  // Asked for, used; logged.
   bool said_traffic_class_ = false;
 };
 
@@ -131,8 +131,8 @@ Result<std::size_t> UstackTransport::checked(int device) const {
   return index;
 }
 
-// The NIC that carries what NCCL means for `device`, towards `peer` if it is known. Every NIC that
-// can't is remembered with the reason, for the line that says which one does, or that none can.
+// Returns the NIC that carries the traffic of `device`, to `peer` if it is known. The log line that
+// names a substitute, or says that there is none, has the reason for each NIC that was passed over.
 Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device,
                                                       const ListenAddress* peer) {
   const ProcessGpus gpus = probe_ != nullptr ? probe_() : ProcessGpus{};
@@ -190,8 +190,8 @@ Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device,
   std::string reasons;
   for (const auto& [i, why] : unable)
     reasons += (reasons.empty() ? "" : ", ") + fabric_.nics[i].name + " " + why;
-  log::warn("{}: no NIC of this process (GPU {}) can carry what NCCL means for it: {}; {}",
-            wanted.name, to_text(gpus),
+  log::warn("{}: no NIC of this process (GPU {}) can carry its traffic: {}; {}", wanted.name,
+            to_text(gpus),
             reasons.empty() ? "each is paired with another GPU in " + fabric_.path : reasons,
             code == Errc::kBusy && !choice.all_are_ours
                 ? "one process drives one NIC, see ztcp_setup --check"
@@ -199,8 +199,8 @@ Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device,
   return fail(code, "claim NIC");
 }
 
-// A process that has one of the NICs that anybody may have leaves the others to their processes,
-// also when its own is lost.
+// A process takes only one of the NICs that any process may claim: once it has one, it leaves the
+// others to other processes, even if its own is lost.
 void UstackTransport::keep_to_claimed(std::vector<std::size_t>& order) const {
   const auto is_free = [&](std::size_t i) { return nics_[i] == nullptr; };
   if (!std::ranges::all_of(order, is_free)) std::erase_if(order, is_free);
@@ -216,8 +216,8 @@ void UstackTransport::note_stand_in(std::size_t device, std::size_t used, const 
   const std::uint32_t had = config::told_speed_mbps(nic);
   if (planned == had) return;
   log::warn(
-      "{} ({} Mb/s) carries what NCCL planned for {} ({} Mb/s): it prefers the faster NIC to the "
-      "nearer one, whosever it is; give all NICs the speed_mbps of the slowest in {}",
+      "{} ({} Mb/s) carries the traffic that NCCL planned for {} ({} Mb/s): NCCL prefers a faster "
+      "NIC of another process to the nearer one; give all NICs the speed_mbps of the slowest in {}",
       nic.name, had, wanted.name, planned, fabric_.path);
 }
 
@@ -241,7 +241,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   nic->death_watch = comms::DeathWatch::open(
       fabric_, {.nic = config.name,
                 .address = config.address.address,
-                // Whoever shares memory with us is.
+                // Peers share memory with this process.
                 .is_of_this_machine = config.driver == config::NicDriver::kMemif,
                 .probe_interval = kProbeInterval});
   const std::string description = links.front()->describe();
@@ -251,7 +251,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   for (const std::string* warning : {&plan.warning, &placement.warning})
     if (!warning->empty()) log::warn("{}: {}", config.name, *warning);
   for (auto& link : links) ZTCP_CHECK(add_lane(*nic, std::move(link), plan, placement));
-  // All are there before the first runs, which looks after the others.
+  // The first poller's thread looks at all pollers, so all exist before it starts.
   for (const auto& poller : nic->pollers) ZTCP_CHECK(poller->start());
 
   log::info("{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, port {}, {}, {}", config.name,
@@ -263,8 +263,8 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   return nic;
 }
 
-// The plan that was made at start-up, or where the NIC has fewer queues than that asks for, the one
-// that follows for so many from the same CPUs.
+// Returns the plan made at start-up, or a new one over the same CPUs if the NIC has fewer queues
+// than that plan asks for.
 plan::DevicePlan UstackTransport::plan_for_links(std::size_t index, std::size_t links) const {
   if (links == plans_[index].lanes.size()) return plans_[index];
   plan::DeviceFacts facts = plan::facts_of(fabric_, index);
@@ -303,9 +303,8 @@ Status UstackTransport::add_lane(Nic& nic, std::unique_ptr<link::Link> link,
     nic.pollers.push_back(std::make_unique<comms::Poller>(std::move(poller), std::move(backend)));
   } catch (const std::bad_alloc&) {
     log::warn(
-        "{}: {} MiB for {} connections can't be reserved, which are touched as connections come: "
-        "raise the limit (ulimit -v, sysctl vm.overcommit_memory), or lower max_connections in "
-        "[tcp] of {}",
+        "{}: can't reserve {} MiB of address space for {} connections: raise the limit (ulimit -v, "
+        "sysctl vm.overcommit_memory), or lower max_connections in [tcp] of {}",
         config.name, tcp::Stack::reserved_bytes(engine.stack) >> 20U, engine.session.max_sessions,
         fabric_.path);
     return fail(Errc::kOutOfMemory, "connection table");
@@ -325,8 +324,8 @@ Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle&
   const ListenAddress to = ZTCP_TRY(parse_listen_address(peer.bytes));
   if (!to.endpoint.address.is_v4()) {
     log::warn(
-        "{}: no connection to {}: a NIC that the plugin drives itself speaks IPv4; give the "
-        "peer's an IPv4 address in its {}",
+        "{}: no connection to {}: a NIC that the plugin drives itself speaks IPv4 only; give the "
+        "peer's NIC an IPv4 address in its {}",
         fabric_.nics[index].name, to_string(to.endpoint), fabric_.path);
     return fail(Errc::kNoRoute, "connect over IPv6");
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The ustack transport: NICs of the fabric that this process claims, each with a poller and an
-// engine, behind the Transport seam. NICs are claimed and EAL is started at the first listen or
-// connect, not before.
+// The ustack transport: NICs of the fabric that this process claims, each with its lanes, behind
+// the Transport interface. The first listen or connect claims a NIC and starts EAL; nothing is
+// touched before.
 #pragma once
 
 #include <memory>
@@ -26,25 +26,25 @@ struct GpuIdentity {
 };
 // The GPUs of this process, for choosing its NICs (docs/architecture.md, "Devices and processes").
 struct ProcessGpus {
-  std::optional<GpuIdentity> current{};  // The calling thread's, where that is known.
-  std::vector<GpuIdentity> driven{};     // By communicators so far, `current` among them.
-  std::vector<GpuIdentity> active{};     // Those the process has a context on: more may be driven.
+  std::optional<GpuIdentity> current{};  // The calling thread's GPU, if known.
+  std::vector<GpuIdentity> driven{};     // GPUs with communicators so far, including `current`.
+  std::vector<GpuIdentity> active{};     // GPUs with a context: they may get communicators later.
   int local_rank = -1;                   // ZTCP_LOCAL_RANK; -1: unset.
 };
-// Asked at each listen and connect on NCCL's thread, when the current CUDA device is set.
+// Called on NCCL's thread at each listen and connect, when the current CUDA device is set.
 using GpuProbe = ProcessGpus (*)();
 
-// Whether it is for ustack to carry such a NIC.
+// Whether ustack is the transport for this NIC's driver.
 bool carries(const config::Nic& nic);
-// Whether NCCL shall be shown one of the fabric's NICs as several devices, where its channels are
-// chosen by size.
+// Whether a NIC of the fabric is exposed as several NCCL devices when the tuner chooses the
+// channels by size.
 bool is_shown_often(const config::Fabric& fabric);
 
-// Over the DPDK links of the fabric's NICs. `cpus`: of this process, as its NICs are planned for
-// (transport/plan/device_plan.h).
+// A transport over the DPDK links of the fabric's NICs. `cpus`: this process's CPUs, for which the
+// threads of its NICs are planned (transport/plan/device_plan.h).
 Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric,
                                           const config::CpuShare& cpus, GpuProbe probe);
-// Over any source of NICs: tests have theirs in memory.
+// A transport over any source of NICs: tests have one in memory.
 Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric,
                                           const config::CpuShare& cpus, GpuProbe probe,
                                           std::shared_ptr<NicSource> source);

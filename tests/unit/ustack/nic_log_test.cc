@@ -143,8 +143,8 @@ TEST(NicLog, NamesThePathThatTakesSmallerPackets) {
   lines = deferred_log.take();
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_TRUE(
-      lines[0].text.starts_with("ztcp0: a router on the way to 10.0.0.2 takes packets of "
-                                "8800 bytes and not of 9000: "))
+      lines[0].text.starts_with("ztcp0: a router on the path to 10.0.0.2 forwards packets of "
+                                "8800 bytes, not of 9000: "))
       << lines[0].text;
   log.path_mtu(kNow + 2s + NicLog::kPathInterval, {host, 9000, 8800, Cause::kRouter});
   EXPECT_EQ(deferred_log.take().size(), 1U) << "still so";

@@ -91,7 +91,8 @@ TEST_F(NicUse, TheFasterNicOfAnotherGpuMayBeNamedFirst) {
   build({kGpuA, kGpuB}, {25000, 100000});
   drive(kGpuA);
   EXPECT_EQ(used_for(1), 0U);
-  EXPECT_TRUE(says(log_.warnings(), "mem0 (25000 Mb/s) carries what NCCL planned for mem1"))
+  EXPECT_TRUE(
+      says(log_.warnings(), "mem0 (25000 Mb/s) carries the traffic that NCCL planned for mem1"))
       << log_.warned();
   EXPECT_EQ(used_for(1), 0U);
   EXPECT_EQ(log_.warnings().size(), 1U) << "once";

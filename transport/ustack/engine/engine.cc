@@ -59,7 +59,7 @@ void Engine::look(TimePoint now, const TurnContext& context) {
 
 namespace {
 
-// The link has them back also where handling them throws.
+// Returns received frames to the link, also when handling them throws.
 struct Lent {
   link::Link& link;
   std::span<RxFrame> frames;
@@ -83,7 +83,7 @@ bool Engine::receive(TimePoint now, link::Link& link) {
 
 void Engine::release_held(link::Link& link) {
   while (const std::size_t count = stack_.take_released(rx_)) {
-    // They were kept until now; release() passes over frames that still are.
+    // The stack no longer needs them; release() skips frames that are marked as kept.
     for (RxFrame& frame : std::span(rx_).first(count)) frame.kept = false;
     link.release(std::span(rx_).first(count));
     if (count < rx_.size()) break;
@@ -116,12 +116,12 @@ TimePoint Engine::next_deadline() const {
 // --- Connections ---------------------------------------------------------------------------------
 
 StreamEvents* Engine::on_accept(TimePoint now, Stream& stream, Endpoint remote) {
-  // The new one is among the connections.
+  // stack_.connections() includes the new connection.
   return sessions_.acceptor().on_accept(now, stream, remote, has_spare_for(stack_.connections()));
 }
 
-// Whether so many connections leave a place to each session that may still come, and to those who
-// knock: then some may be flows that their sessions could do without.
+// Whether a table with `connections` entries has room for all sessions that may still be opened and
+// for pending connections: only then may a session open further flows.
 bool Engine::has_spare_for(std::size_t connections) const {
   return connections + sessions_.to_come() + pending_places(config_) <=
          config_.stack.max_connections;

@@ -2,13 +2,13 @@
 // Copyright the ztcp authors
 //
 // The protocol engine of one lane of a NIC: a tcp::Stack, the sessions on it, and the turn that
-// joins them with a link and with clients. A turn is one pass over all there is to do: receive,
-// take the clients' posts, run timers and sessions, give frames back, transmit, destroy the clients
-// that have retired. Now and then it looks at the link's state and at its counters.
+// connects them with a link and with clients. A turn is one pass over all work: receive, take the
+// clients' posts, run timers and sessions, release frames, transmit, destroy retired clients. At
+// intervals it also checks the link's state and the counters.
 //
-// Still a value: it is told the time and the clients that posted, and reports by events. It
-// knows no thread, no lock, no clock, no words and no DPDK, so the simulator runs the turn of the
-// product. Owned by a Lane, used with its poller's baton held.
+// A value: time and rung doorbells are arguments, results are events. It has no thread, lock,
+// clock, log text or DPDK, so the simulator runs the same turn as the product. Owned by a Lane,
+// used with its poller's baton held.
 #pragma once
 
 #include <algorithm>
@@ -36,12 +36,12 @@
 
 namespace ztcp::ustack {
 
-// Places in a stack's table for so many sessions: one each for their first flows, and beside them
-// places for further flows and for those who still knock, among them whom we refuse by name.
+// Size of a stack's connection table for `max_sessions` sessions: their first flows, further flows,
+// and pending connections, including those that are being refused with a reason.
 constexpr std::size_t table_places(std::size_t max_sessions) {
   const std::size_t further = std::min<std::size_t>(max_sessions, 1024);
-  const std::size_t knocking = std::clamp<std::size_t>(max_sessions / 2, 8, 256);
-  return max_sessions + further + knocking;
+  const std::size_t pending = std::clamp<std::size_t>(max_sessions / 2, 8, 256);
+  return max_sessions + further + pending;
 }
 
 struct EngineConfig {
@@ -49,20 +49,20 @@ struct EngineConfig {
   msg::SessionSettings session;
   msg::ClusterKey cluster_key{};
   std::uint16_t listen_port = 7471;
-  // Streams that have not yet shaken hands, at most a quarter of the table; strays live here until
-  // they time out or others want their place.
+  // Most streams with an incomplete handshake, and at most a quarter of the table. Strays count
+  // here until they time out or make room for newer streams.
   std::size_t max_pending_streams = 256;
   std::array<std::uint64_t, 2> secret{};  // Random in the product, fixed in tests.
   msg::CopySettings copies;
-  // Of the engines that share a NIC (stack.shard); null: there is one.
+  // Shared by the engines of one NIC (stack.shard); null: the NIC has one engine.
   std::shared_ptr<msg::SessionPlaces> places;
-  msg::PathEvents* path_events = nullptr;  // Null: nobody wants to know. Outlives the engine.
+  msg::PathEvents* path_events = nullptr;  // May be null. Outlives the engine.
 };
 
-// Told from inside turns, to the owner of the engine; all of it seldom.
+// Events for the engine's owner, called inside turns. All are rare.
 class TurnEvents {
  public:
-  // It changed. Clients hear of a lost link after this.
+  // The link's state changed. Clients are told of a lost link after this call.
   virtual void on_link_state(link::LinkState state) = 0;
   virtual void on_warning(const Finding& finding) = 0;
   virtual void on_path_mtu(TimePoint now, const tcp::PathMtuChange& change) = 0;
@@ -75,7 +75,7 @@ class TurnEvents {
   ~TurnEvents() = default;
 };
 
-// The parts that a turn joins the engine with: always the same.
+// The objects that a turn works on, the same in each turn of an engine.
 struct TurnContext {
   link::Link& link;
   comms::Clients& clients;
@@ -84,22 +84,23 @@ struct TurnContext {
 
 class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
  public:
-  // How often the state of the link is looked at.
+  // Time between two checks of the link's state.
   static constexpr Duration kLookInterval = std::chrono::milliseconds(1);
-  // How often its counters are compared with the limits that are worth a warning.
+  // Time between two comparisons of the counters with the warning thresholds.
   static constexpr Duration kWatchInterval = std::chrono::seconds(1);
 
-  // `workers`, who outlive it, copy what is received for large messages; null: nobody does.
+  // `workers` copy the payload of large messages and outlive the engine; null: the engine copies
+  // it.
   explicit Engine(const EngineConfig& config, Workers* workers = nullptr);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // `posts(visit)` calls visit(index) for each client that has some. True when anything moved.
+  // `posts(visit)` calls visit(index) for each client with posts. True when anything moved.
   template <class Posts>
   bool turn(TimePoint now, const TurnContext& context, Posts&& posts) {
     begin(now, context);
-    // Frames first, timers after: a frame that arrived during a gap must not be taken for lost.
+    // Frames before timers: a frame that arrived during a gap must not count as lost.
     bool moved = receive(now, context.link);
     posts([&](std::size_t client) { moved |= context.clients.on_doorbell(client, now); });
     on_timers(now);
@@ -109,18 +110,18 @@ class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
       reap_retired(now, context);
     return moved;
   }
-  // Frames that still wait here point at user memory no more, and the link notes the frames that it
-  // took. Called before a comm reports that memory is free again without its bytes having been
-  // acknowledged.
+  // Copies the payload of frames that the link has not accepted, and tells the link that it holds
+  // frames with abandoned payload. Called before user memory is reported free although its bytes
+  // were not acknowledged.
   void abandon_payload(link::Link& link) {
     transmitter_.detach_payload();
     link.note_abandoned_payload();
   }
-  NicCounts counts(const link::Link& link) const;  // Groups are the comms' to count.
+  NicCounts counts(const link::Link& link) const;  // Without `groups`, which Lane counts.
 
-  // The verbs of a turn, for tests that drive an engine without a link: see tcp::Stack. on_timers()
-  // also drives sessions and flushes credit records, so it is called after everything that was
-  // received or posted in a turn.
+  // The steps of a turn, for tests and benches that drive an engine without a link: see tcp::Stack.
+  // on_timers() also drives sessions and flushes credit records, so it follows all frames and posts
+  // of a turn.
   void on_frames(TimePoint now, std::span<RxFrame> frames) {
     stack_.on_frames(now, frames);
     if (copies_) copies_->publish();
@@ -138,13 +139,13 @@ class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
   // Null: there are no workers.
   msg::CopyJobs* copies() { return copies_ ? &*copies_ : nullptr; }
 
-  // Connections with unacknowledged data or FIN, and sessions that have yet to tell their peer that
-  // the process ends; zero: the process may go.
+  // Connections with unacknowledged data or FIN, plus sessions that have not yet told their peer
+  // that the process ends; zero: the process may end.
   std::size_t unfinished() const { return stack_.unfinished() + sessions_.finishing(); }
 
  private:
   static constexpr std::size_t kBurst = 32;
-  // Received in a turn: bounds the time until it sends again.
+  // Limits the bursts received in a turn, so that the engine soon sends again.
   static constexpr std::size_t kBurstsPerTurn = 4;
 
   void begin(TimePoint now, const TurnContext& context) {
@@ -174,8 +175,8 @@ class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
   std::array<RxFrame, kBurst> rx_{};
   Transmitter transmitter_;
   NicWatch watch_;
-  link::LinkState link_state_ = link::LinkState::kUp;  // When it was looked at.
-  TimePoint last_turn_ = kNever;                       // When the last one began.
+  link::LinkState link_state_ = link::LinkState::kUp;  // At the last check.
+  TimePoint last_turn_ = kNever;                       // Start of the last turn.
   TimePoint next_look_{};
   TimePoint next_watch_{};
 };

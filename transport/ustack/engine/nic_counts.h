@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// All that is counted of a NIC, and the names by which operators read it. Who adds a counter that a
-// network without faults has none of adds a row here, and it is said (nic_log.h).
+// All counters of a NIC, and their names in the log. A counter that stays zero in a network without
+// faults needs a row here to appear in the summary line (nic_log.h).
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace ztcp::ustack {
 
-// As it stands.
+// A snapshot of the counters.
 struct NicCounts {
   tcp::Counters tcp;
   msg::AcceptorCounters acceptor;
@@ -48,7 +48,7 @@ using Tcp = tcp::Counters;
 using Acceptor = msg::AcceptorCounters;
 using Link = link::LinkCounters;
 
-// Those that become a warning when they are many (nic_watch.h).
+// Counters that cause a warning when they grow fast (nic_watch.h).
 inline constexpr NicCounter kBadMagic{"strays_bad_magic", of_acceptor<&Acceptor::strays_bad_magic>};
 inline constexpr NicCounter kUnknownCookie{"strays_unknown_cookie",
                                            of_acceptor<&Acceptor::strays_unknown_cookie>};
@@ -71,7 +71,7 @@ inline constexpr NicCounter kMacChanges{"arp_mac_changes", of_tcp<&Tcp::arp_mac_
 inline constexpr NicCounter kConflicts{"arp_conflicts", of_tcp<&Tcp::arp_conflicts>};
 inline constexpr NicCounter kOwnAddress{"arp_own", of_tcp<&Tcp::arp_own_address_claimed>};
 
-// What a network without faults and strangers has none of, or little.
+// Counters that stay at or near zero in a network without faults and attacks.
 inline constexpr std::array kUnusual = {
     kBadMagic,
     kUnknownCookie,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How many bytes may wait in a NIC. A ring of frames alone is no good bound: a thousand
-// super-segments are tens of milliseconds of a line, and every ACK and every repeat queues behind
-// them, while the congestion control takes the queue for the path. What is held back waits in the
-// stack instead, where it is still open what leaves next (the idea of Linux's byte queue limits).
+// Limits the bytes that are queued in a NIC, like Linux's byte queue limits. A ring of frames alone
+// is a poor limit: a thousand super-segments take tens of milliseconds on the wire, every ACK and
+// retransmission queues behind them, and congestion control takes that delay for the path's. Data
+// beyond the limit waits in the stack, which still chooses what to send first.
 //
-// The line stays busy as long as the NIC has more than it sends between two looks of ours, so the
-// limit is twice the most it has sent between two of them lately. When it runs dry although we held
-// something back, the limit was too low (we come by less often now, say) and doubles.
+// The line stays busy while the NIC has more bytes than it sends between two turns, so the limit is
+// twice the most that it recently sent between two turns. If the queue runs empty although bytes
+// were held back, the limit was too low (turns have become rarer, for example) and doubles.
 //
-// A value: told the time and the counts.
+// A value: time and counts are arguments.
 #pragma once
 
 #include <algorithm>
@@ -24,14 +24,14 @@ namespace ztcp::ustack {
 class QueueLimit {
  public:
   static constexpr std::uint64_t kLeastBytes = 64U << 10;
-  // What a look has shown is remembered for one to two of these.
+  // The most that was sent between two turns is remembered for one to two of these spans.
   static constexpr Duration kMemory = std::chrono::milliseconds(500);
 
   explicit QueueLimit(std::uint64_t largest_frame_bytes)
       : least_bytes_(std::max(kLeastBytes, 2 * largest_frame_bytes)) {}
 
-  // A look, before a turn sends: `taken` bytes since the beginning, of which `queued` wait in the
-  // NIC. How many more may join them.
+  // Called before a turn sends: the NIC accepted `taken` bytes since the start, `queued` of them
+  // have not left it yet. Returns the number of bytes that may be added.
   std::uint64_t room(TimePoint now, std::uint64_t taken, std::uint64_t queued) {
     if (now - began_ >= kMemory) {
       most_before_ = now - began_ < 2 * kMemory ? most_ : 0;
@@ -46,7 +46,7 @@ class QueueLimit {
     const std::uint64_t limit = limit_bytes();
     return limit > queued ? limit - queued : 0;
   }
-  // The turn used the room up and may have had more to send.
+  // The turn used all room and may have had more to send.
   void note_held_back() { held_back_ = true; }
 
   std::uint64_t limit_bytes() const {
@@ -56,8 +56,8 @@ class QueueLimit {
  private:
   std::uint64_t least_bytes_;
   std::uint64_t sent_ = 0;
-  std::uint64_t most_ = 0;         // Between two looks, since began_.
-  std::uint64_t most_before_ = 0;  // In the span before.
+  std::uint64_t most_ = 0;         // Most sent between two turns, since began_.
+  std::uint64_t most_before_ = 0;  // The same for the span before.
   TimePoint began_{};
   bool held_back_ = false;
 };

@@ -19,7 +19,8 @@ Transmitter::Allowance Transmitter::allow(TimePoint now, const link::TransmitRoo
           room.tells_bytes ? limit_.room(now, room.taken_bytes, room.queued_bytes) : kUnlimited};
 }
 
-// So few that not even the largest frames go beyond the limit, by more than one.
+// Returns a number of frames that exceeds the limit by at most one frame even if all are of the
+// largest size.
 std::size_t Transmitter::next_batch(const Allowance& left) const {
   const std::size_t most = std::min(kBurst - last_, left.frames);
   if (left.bytes >= most * std::uint64_t{largest_frame_bytes_}) return most;
@@ -46,8 +47,8 @@ bool Transmitter::offer(link::Link& link) {
     return sent != 0;
   }
   ++refusals_;
-  // The first copy of a repeat may be ACKed before there is room, and its memory given back. All
-  // other payload stays with us until the session ends (detach_payload()).
+  // An ACK of the first copy may release the memory of a retransmission while it waits here. All
+  // other payload stays until the session ends (detach_payload()).
   for (std::size_t i = first_; i < last_; ++i)
     if (frames_[i].copy_payload) detach(i);
   return sent != 0;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// From the stack to the link: asks what the link has room for, has the stack make that many frames
-// and no more, and keeps what the link refused all the same until it takes it. A frame that was
-// made counts as sent, so none is ever dropped here: a repeat that is lost before it leaves costs
-// a timeout.
+// Moves frames from the stack to the link: asks the link for its room, lets the stack make at most
+// that many frames, and keeps frames that the link still refused until it accepts them. The stack
+// counts a frame that it made as sent, so none is ever dropped here: a retransmission lost before
+// it leaves would cost a timeout.
 //
-// A value: told the time, no clock, no thread. Owned by a Poller, used with the baton held.
+// A value: time is an argument; no clock, no thread. Owned by an Engine.
 #pragma once
 
 #include <algorithm>
@@ -26,13 +26,14 @@ namespace ztcp::ustack {
 class Transmitter {
  public:
   static constexpr std::size_t kBurst = 32;
-  // In a turn: bounds the time until it receives again.
+  // Limits a turn, so that the engine soon receives again.
   static constexpr std::size_t kFramesPerTurn = 4 * kBurst;
 
-  // Frames carry so many bytes at most, behind their headers.
+  // `largest_payload_bytes`: the most that a frame carries behind its header.
   explicit Transmitter(std::uint32_t largest_payload_bytes);
 
-  // Sends the frames of `source`, a Stack or anything with its collect(). True when a frame left.
+  // Sends the frames that `source` makes: a Stack, or anything with its collect(). True when a
+  // frame was sent.
   template <class Source>
   bool run(Source& source, link::Link& link, TimePoint now) {
     link::TransmitRoom room = link.transmit_room(now);
@@ -40,7 +41,7 @@ class Transmitter {
     if (!is_empty()) {
       any = offer(link);
       if (!is_empty()) return any;
-      room = link.transmit_room(now);  // What waited has taken of it.
+      room = link.transmit_room(now);  // The frames kept from earlier turns used some of it.
     }
     Allowance left = allow(now, room);
     bool exhausted = false;
@@ -59,15 +60,15 @@ class Transmitter {
     return any;
   }
 
-  // Copies the payload of what waits here, since its owner may have it back now.
+  // Copies the payload of the frames kept here, since its memory may go back to its owner now.
   void detach_payload();
 
-  // Turns that ended with frames which the link refused.
+  // Number of turns that ended with frames which the link refused.
   std::uint64_t refusals() const { return refusals_; }
   const QueueLimit& limit() const { return limit_; }
 
  private:
-  static_assert(kBurst <= 32, "a bit each");
+  static_assert(kBurst <= 32, "detached_ has a bit for each frame");
   static constexpr std::uint64_t kUnlimited = UINT64_MAX;
   struct Allowance {
     std::size_t frames;
@@ -87,7 +88,8 @@ class Transmitter {
   std::size_t first_ = 0;
   std::size_t last_ = 0;
   std::uint32_t detached_ = 0;  // A bit for each frame whose payload is a copy here.
-  // Of kBurst of the largest frames; not touched before a link refuses one whose payload must go.
+  // Room for the payload of kBurst frames of the largest size. Not touched, so not resident, before
+  // a payload must be copied.
   std::unique_ptr<std::byte[]> payload_;
   std::uint64_t refusals_ = 0;
 };
