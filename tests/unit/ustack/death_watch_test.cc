@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A process that dies without a word, over links in memory beside the kernel's loopback: its NIC
-// falls silent and its sockets end. And sockets that end although their process lives.
+// The death of a peer's process: its NIC falls silent and the kernel closes its watch connections.
+// And watch connections that are cut while both processes live. NICs are links in memory; the watch
+// uses the kernel's loopback.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -26,9 +27,9 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr int kProbes = comms::Suspects::kProbes;
-constexpr milliseconds kProbeInterval(100);  // As ustack_transport.cc has it.
+constexpr milliseconds kProbeInterval(100);  // The value in ustack_transport.cc.
 
-// Sends nothing any more once it is told so.
+// Sends nothing while `muted` is set.
 class MutedLink final : public link::Link {
  public:
   MutedLink(std::unique_ptr<link::Link> inner, const std::atomic<bool>& muted)
@@ -66,7 +67,7 @@ class DeathWatchTest : public testing::TestWithParam<config::PollerMode> {
         *create(one_nic_fabric(0, options), test::cpus_of_this_process(), nullptr, sources[0]);
     victim = *create(one_nic_fabric(1, options), test::cpus_of_this_process(), nullptr, sources[1]);
   }
-  // The victim's half of `pairs` goes with it.
+  // Ends the victim with its ends of `pairs`.
   void kill_victim(std::initializer_list<Pair*> pairs) {
     dead_ = true;
     for (Pair* pair : pairs) (victim_sends_ ? pair->sender.reset() : pair->receiver.reset());
@@ -81,13 +82,13 @@ class DeathWatchTest : public testing::TestWithParam<config::PollerMode> {
     return std::nullopt;
   }
   void expect_named(const std::optional<Error>& error) {
-    ASSERT_TRUE(error) << "nothing was heard";
+    ASSERT_TRUE(error) << "the request did not fail in time";
     EXPECT_EQ(error->code, Errc::kPeerClosed);
     const std::string named =
         "the peer's process has ended: process " + std::to_string(getpid()) + " on host ";
     EXPECT_NE(log.warned().find(named), std::string::npos) << log.warned();
   }
-  // The kernel's TCP sockets of this process.
+  // Descriptors of this process's kernel TCP sockets.
   static std::vector<int> tcp_sockets() {
     std::vector<int> found;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -100,8 +101,8 @@ class DeathWatchTest : public testing::TestWithParam<config::PollerMode> {
     }
     return found;
   }
-  // Those that are connected lose their connection; how many these were. Both ends are here: once
-  // the one is cut, the other may close by itself before its turn comes.
+  // Cuts all connected sockets and returns their number. This process has both ends of each
+  // connection, so the list is made first: the second end may close itself once the first is cut.
   static std::size_t cut_watches() {
     std::vector<int> connected;
     for (const int fd : tcp_sockets()) {
@@ -125,10 +126,10 @@ INSTANTIATE_TEST_SUITE_P(Modes, DeathWatchTest,
                                          config::PollerMode::kDedicated),
                          mode_name);
 
-// Nothing outside tells when the two have introduced themselves, for nothing depends on it.
+// Waits until the watch connections have exchanged hellos, which no call reports.
 void settle() { std::this_thread::sleep_for(milliseconds(1000)); }
 
-TEST_P(DeathWatchTest, ASenderHearsOfItsReceiversDeath) {
+TEST_P(DeathWatchTest, SendFailsWhenTheReceiversProcessDies) {
   Pair pair = connect(*survivor, *victim);
   settle();
   const Bytes large(4U << 20U);
@@ -138,10 +139,11 @@ TEST_P(DeathWatchTest, ASenderHearsOfItsReceiversDeath) {
   expect_named(failure_of(*sending, milliseconds(3000)));
 }
 
-TEST_P(DeathWatchTest, EveryQueueHearsOfIt) {
+TEST_P(DeathWatchTest, SendsOnEveryQueueFailWhenThePeerDies) {
   Pair first = connect(*survivor, *victim);
   Pair second = connect(*survivor, *victim);
-  ASSERT_NE(first.sender->describe_peer(), second.sender->describe_peer()) << "one queue";
+  ASSERT_NE(first.sender->describe_peer(), second.sender->describe_peer())
+      << "both are on one queue";
   settle();
   const Bytes large(4U << 20U);
   Request* const sending = post_until_taken(*first.sender, large, nullptr);
@@ -152,7 +154,7 @@ TEST_P(DeathWatchTest, EveryQueueHearsOfIt) {
   expect_named(failure_of(*other, milliseconds(3000)));
 }
 
-TEST_P(DeathWatchTest, AReceiverHearsOfItsSendersDeath) {
+TEST_P(DeathWatchTest, ReceiveFailsWhenTheSendersProcessDies) {
   victim_sends_ = true;
   Pair pair = connect(*victim, *survivor);
   settle();
@@ -163,8 +165,8 @@ TEST_P(DeathWatchTest, AReceiverHearsOfItsSendersDeath) {
   expect_named(failure_of(**receiving, milliseconds(3000)));
 }
 
-// It sent, closed and ended, as it may; the receiver takes its time.
-TEST_P(DeathWatchTest, WhatAPeerLeftInPeaceCanStillBeReceived) {
+// The sender sent, closed and ended before the receiver posted its buffer.
+TEST_P(DeathWatchTest, MessageOfAPeerThatClosedCleanlyCanStillBeReceived) {
   Pair pair = connect(*victim, *survivor);
   settle();
   const Bytes sent = pattern(1000, 1);
@@ -183,8 +185,8 @@ TEST_P(DeathWatchTest, WhatAPeerLeftInPeaceCanStillBeReceived) {
   EXPECT_EQ(received, sent);
 }
 
-// A router, a firewall or an administrator may end a connection whose processes live.
-TEST_P(DeathWatchTest, AWatchThatIsCutHurtsNobody) {
+// A router, a firewall or an administrator may cut a connection between two live processes.
+TEST_P(DeathWatchTest, CutWatchConnectionFailsNoRequest) {
   Pair pair = connect(*survivor, *victim);
   settle();
   ASSERT_GE(cut_watches(), 2U);
@@ -192,12 +194,13 @@ TEST_P(DeathWatchTest, AWatchThatIsCutHurtsNobody) {
   const auto ends = Clock::now() + 2 * kProbes * kProbeInterval;
   while (Clock::now() < ends) {
     expect_carries(pair, sent);
-    std::this_thread::sleep_for(milliseconds(150));  // Idle, too: then only probes are answered.
+    std::this_thread::sleep_for(
+        milliseconds(150));  // Idle meanwhile: the peer answers only probes.
   }
   EXPECT_TRUE(log.warnings().empty()) << log.warned();
 }
 
-TEST_P(DeathWatchTest, SwitchedOffOpensNoSocket) {
+TEST_P(DeathWatchTest, DisabledWatchOpensNoSocket) {
   const std::size_t before = tcp_sockets().size();
   for (const bool watch : {false, true}) {
     auto [left, right] = link::make_memory_links({});

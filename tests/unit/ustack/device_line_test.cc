@@ -29,7 +29,7 @@ bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(DeviceLine, NamesTheNicAndWhatItIsFor) {
+TEST(DeviceLine, NamesTheNicAndItsProperties) {
   const std::string line = line_of(memif_fabric());
   for (const char* part :
        {"ztcp0: userspace TCP", "memif /run/ztcp.sock 3", "10.77.1.10/24", "25000 Mb/s", "any GPU",
@@ -37,14 +37,14 @@ TEST(DeviceLine, NamesTheNicAndWhatItIsFor) {
     EXPECT_TRUE(contains(line, part)) << part << " in " << line;
 }
 
-TEST(DeviceLine, AMeshIsNoMemif) {
+TEST(DeviceLine, NamesAMeshAsSuch) {
   config::Fabric fabric = memif_fabric();
   fabric.nics[0].memif_role = config::MemifRole::kMesh;
   fabric.nics[0].memif_socket = "/run/mesh";
   EXPECT_TRUE(contains(line_of(fabric), "userspace TCP, mesh /run/mesh, ")) << line_of(fabric);
 }
 
-TEST(DeviceLine, CallsASpeedThatNobodyToldAGuess) {
+TEST(DeviceLine, CallsAnUnknownSpeedAGuess) {
   config::Fabric fabric = memif_fabric();
   fabric.nics[0].speed_mbps = 0;
   EXPECT_TRUE(contains(line_of(fabric), "Mb/s (a guess: speed_mbps is 0 in the config)"))
@@ -53,11 +53,11 @@ TEST(DeviceLine, CallsASpeedThatNobodyToldAGuess) {
   EXPECT_TRUE(contains(line_of(fabric), "ztcp_setup --speed MBPS states it")) << line_of(fabric);
 }
 
-TEST(DeviceLine, SaysHowManyWorkersAndWhy) {
+TEST(DeviceLine, HasTheNumberOfWorkersAndTheReason) {
   EXPECT_TRUE(contains(line_of(memif_fabric()), ", 1 queue, 2 workers (26 CPUs to spare), "));
 }
 
-TEST(DeviceLine, SaysHowManyQueuesAndWhy) {
+TEST(DeviceLine, HasTheNumberOfQueuesAndTheReason) {
   const config::Fabric fabric = memif_fabric();
   EXPECT_TRUE(contains(line_of(fabric), ", 1 queue, ")) << line_of(fabric);
   const std::string two = line_of(fabric, 2, "auto: 4 for 100000 Mb/s");
@@ -73,7 +73,7 @@ struct LineCase {
 
 class DeviceLineOf : public testing::TestWithParam<LineCase> {};
 
-TEST_P(DeviceLineOf, SaysWhyWhatIsOffIsOff) {
+TEST_P(DeviceLineOf, HasTheReasonForEachFeatureThatIsOff) {
   config::Fabric fabric = memif_fabric();
   config::Nic& nic = fabric.nics[0];
   nic.driver = GetParam().driver;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The loop by itself, with clients that are no connections.
+// A Poller with a Lane, and test clients in place of connections.
 #include "transport/ustack/lane.h"
 
 #include <atomic>
@@ -29,7 +29,7 @@ std::unique_ptr<Lane> lane(const comms::PollerConfig& config, std::unique_ptr<li
   return std::make_unique<Lane>(Poller::read_clock(), config.name, std::move(link), engine);
 }
 
-// Rings again whenever it was heard, as another thread does that posts without a pause.
+// Rings again inside each on_doorbell(), like another thread that posts without a pause.
 class Insatiable final : public comms::Client {
  public:
   explicit Insatiable(Poller& poller) : poller_(poller) {}
@@ -49,7 +49,7 @@ class Insatiable final : public comms::Client {
   Poller& poller_;
 };
 
-TEST(Poller, ACallReturnsWhileOthersPost) {
+TEST(Poller, KickReturnsWhileAClientKeepsRinging) {
   auto [left, right] = link::make_memory_links({});
   EngineConfig engine;
   engine.stack.address = {{0x0a010001U}, 24};
@@ -64,10 +64,10 @@ TEST(Poller, ACallReturnsWhileOthersPost) {
   client.index = *index;
   poller.ring(*index);
   poller.kick();  // Returning is the test.
-  EXPECT_GT(client.heard, 1) << "what was rung meanwhile is sent in the same call";
+  EXPECT_GT(client.heard, 1) << "doorbells rung during the call are served in it";
 }
 
-// Rings another one while it is heard: the other's thread found the baton taken, as it were.
+// Rings another client inside on_doorbell(), like a thread that finds the baton taken.
 class Forwarding final : public comms::Client {
  public:
   Forwarding(Poller& poller, std::size_t to) : poller_(poller), to_(to) {}
@@ -92,8 +92,8 @@ class Counting final : public comms::Client {
   int heard = 0;
 };
 
-// Nobody else runs a turn: neither the ringer, who has gone away, nor a background thread.
-TEST(Poller, WhatIsRungDuringAControlCallIsHeardAtItsEnd) {
+// No other thread runs a turn: there is no background thread, and the ringing thread has returned.
+TEST(Poller, DoorbellRungDuringAControlCallIsServedAtItsEnd) {
   auto [left, right] = link::make_memory_links({});
   EngineConfig engine;
   engine.stack.address = {{0x0a010001U}, 24};
@@ -111,7 +111,7 @@ TEST(Poller, WhatIsRungDuringAControlCallIsHeardAtItsEnd) {
   EXPECT_EQ(last.heard, 1);
 }
 
-// Memory ends where nobody expected it to.
+// Throws std::bad_alloc inside a turn.
 class Hungry final : public comms::Client {
  public:
   void on_doorbell(TimePoint) override { throw std::bad_alloc(); }
@@ -125,7 +125,7 @@ class Turns : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(Modes, Turns, testing::Values(false, true),
                          [](const auto& row) { return row.param ? "dedicated" : "shared"; });
 
-TEST_P(Turns, AnExceptionEndsNeitherTheThreadNorTheHoldOfTheBaton) {
+TEST_P(Turns, ExceptionInATurnDoesNotEndTheThreadOrLeakTheBaton) {
   auto [left, right] = link::make_memory_links({});
   EngineConfig engine;
   engine.stack.address = {{0x0a010001U}, 24};
@@ -157,7 +157,7 @@ TEST_P(Turns, AnExceptionEndsNeitherTheThreadNorTheHoldOfTheBaton) {
       << log.warnings()[0];
 }
 
-// NCCL's logger may take a lock whose owner waits for the baton.
+// NCCL's logger may take a lock, and the lock's owner may be waiting for the baton.
 Poller* g_poller = nullptr;
 int g_spoken = 0;
 bool g_was_free = true;
@@ -166,7 +166,7 @@ void try_the_baton(log::Level, const char*, int, const char*) {
   g_was_free &= g_poller->with_backend_unless([] { return true; }, [](TimePoint) {});
 }
 
-TEST(Poller, SpeaksWithoutTheBaton) {
+TEST(Poller, LogsWithoutHoldingTheBaton) {
   std::atomic<link::LinkState> state{link::LinkState::kUp};
   link::MemoryLinkOptions cable;
   cable.states = {&state, nullptr};
@@ -185,7 +185,7 @@ TEST(Poller, SpeaksWithoutTheBaton) {
   EXPECT_TRUE(g_was_free);
 }
 
-TEST(Poller, TellsItsCountsWhenTheLastConnectionIsGoneAndAtTheEnd) {
+TEST(Poller, LogsItsCountersWhenTheLastConnectionClosesAndAtTheEnd) {
   auto [left, right] = link::make_memory_links({});
   EngineConfig engine;
   engine.stack.address = {{0x0a010001U}, 24};
@@ -202,23 +202,23 @@ TEST(Poller, TellsItsCountsWhenTheLastConnectionIsGoneAndAtTheEnd) {
       EXPECT_TRUE(log.infos().empty());
       poller.backend().clients().retire(second);
       poller.turn();
-      EXPECT_TRUE(log.infos().empty()) << "said with the baton held";
+      EXPECT_TRUE(log.infos().empty()) << "logged with the baton held";
     });
-    // Once a minute is enough for who opens and closes in a loop.
+    // A second close within a minute adds no line: some jobs open and close in a loop.
     poller.with_backend([&](TimePoint) {
       poller.backend().clients().retire(
           *poller.backend().clients().attach(std::make_unique<Counting>()));
     });
   }
   ASSERT_EQ(log.infos().size(), 2U);
-  // Its ARP announcement.
+  // The one frame is the ARP announcement.
   EXPECT_TRUE(log.infos()[0].starts_with("mem0: no connection is left; so far it sent 1 frames ("))
       << log.infos()[0];
   EXPECT_TRUE(log.infos()[1].starts_with("mem0: closed; it sent 1 frames (")) << log.infos()[1];
 }
 
-// A thread inherits the pin of the one that starts it.
-TEST(Poller, ItsThreadRunsWhereItIsTold) {
+// A new thread inherits the CPU mask of the thread that starts it, which may be pinned.
+TEST(Poller, ThreadRunsOnTheConfiguredCpus) {
   cpu_set_t all;
   ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
   auto [left, right] = link::make_memory_links({});

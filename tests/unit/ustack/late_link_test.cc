@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A job that starts before its NIC has a carrier: a port that negotiates, a switch that comes up.
+// A job that starts before its NIC has a carrier: a port negotiates, or a switch starts.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -23,8 +23,9 @@ using namespace test;
 
 using namespace std::chrono_literals;
 
-// Longer than handshake_timeout_ms, which is for peers; tcp.connect_timeout_ms is far away.
-TEST(LateLink, AConnectWaitsForItAsLongAsForAPeer) {
+// The link is down for longer than handshake_timeout_ms, which applies to peers only, and shorter
+// than tcp.connect_timeout_ms.
+TEST(LateLink, ConnectWaitsForTheCarrier) {
   std::atomic<link::LinkState> state{link::LinkState::kDown};
   const HostOptions options{.handshake_timeout_ms = 500};
   link::MemoryLinkOptions cable;
@@ -50,8 +51,7 @@ TEST(LateLink, AConnectWaitsForItAsLongAsForAPeer) {
   EXPECT_NE(pair.receiver, nullptr);
 }
 
-// What is to be looked at depends on what the NIC is.
-TEST(LateLink, AConnectThatWaitedInVainSaysWhereToLook) {
+TEST(LateLink, ConnectWithoutCarrierFailsWithAdviceForTheDriver) {
   struct Row {
     config::NicDriver driver;
     config::MemifRole role;

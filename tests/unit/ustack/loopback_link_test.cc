@@ -16,7 +16,7 @@ namespace {
 constexpr MacAddress kOwn{{2, 0, 0, 0, 0, 1}};
 constexpr MacAddress kOther{{2, 0, 0, 0, 0, 2}};
 
-// Counts what reaches the device and hands out what a test put there.
+// Counts the frames sent to the device and delivers frames that the test put in.
 class FakeLink final : public link::Link {
  public:
   FakeLink() {
@@ -97,7 +97,7 @@ TEST_F(LoopbackTest, OwnFramesComeBackWithTheirPayload) {
   EXPECT_TRUE(inner->released.empty());
 }
 
-TEST_F(LoopbackTest, MixedBurstKeepsItsPrefixRule) {
+TEST_F(LoopbackTest, FullRingSplitsAMixedBurstAtAPrefix) {
   const std::array frames = {frame_to(kOther), frame_to(kOwn), frame_to(kOther), frame_to(kOther),
                              frame_to(kOwn)};
   inner->ring = 2;
@@ -106,7 +106,7 @@ TEST_F(LoopbackTest, MixedBurstKeepsItsPrefixRule) {
   EXPECT_EQ(link->receive(rx), 1U);
 }
 
-TEST_F(LoopbackTest, ReleaseGoesToWhoMadeTheFrame) {
+TEST_F(LoopbackTest, DeviceFramesAreReleasedToTheDevice) {
   int device_frame = 0;
   inner->arrived.push_back(&device_frame);
   const TxFrame own = frame_to(kOwn);
@@ -133,8 +133,8 @@ TEST_F(LoopbackTest, AHeldFrameKeepsItsBytes) {
   EXPECT_TRUE(std::equal(payload.begin(), payload.end(), held[0].head.begin() + 54));
 }
 
-// The receiver holds everything behind a gap, so what closes the gap must still get through: else
-// neither it nor any frame to other hosts would ever leave again.
+// The receiver holds all frames behind a gap, so the frame that closes the gap must still get a
+// slot: otherwise neither it nor any frame to other hosts would ever leave.
 TEST_F(LoopbackTest, HeldFramesLeaveRoomForTheMissingOne) {
   const TxFrame own = frame_to(kOwn);
   for (std::size_t held = 0; held < kHeldFrames; ++held) {
@@ -146,8 +146,7 @@ TEST_F(LoopbackTest, HeldFramesLeaveRoomForTheMissingOne) {
   EXPECT_EQ(link->transmit({&own, 1}), 1U);
 }
 
-// Whoever of the two has more, the other comes by in every burst.
-TEST_F(LoopbackTest, NeitherKeepsTheOtherFromBeingReceived) {
+TEST_F(LoopbackTest, OwnAndDeviceFramesShareEachBurst) {
   std::array<int, 100> device_frames{};
   for (int& frame : device_frames) inner->arrived.push_back(&frame);
   const TxFrame own = frame_to(kOwn);
@@ -160,25 +159,25 @@ TEST_F(LoopbackTest, NeitherKeepsTheOtherFromBeingReceived) {
     link->release(rx);
   }
   inner->arrived.clear();
-  ASSERT_EQ(link->receive(rx), rx.size()) << "what the device leaves is ours";
+  ASSERT_EQ(link->receive(rx), rx.size()) << "own frames fill the room that the device leaves";
   link->release(rx);
 }
 
-// What was made for the device waits behind no frame of ours, since that one is not made.
-TEST_F(LoopbackTest, AFullQueueIsSaidBeforehand) {
+// The stack then makes no frame that would wait here, in front of frames for the device.
+TEST_F(LoopbackTest, TransmitRoomShrinksAsTheQueueFills) {
   const TxFrame own = frame_to(kOwn);
   for (std::size_t room = link->transmit_room({}).frames; room > 0; --room) {
     ASSERT_EQ(link->transmit_room({}).frames, room);
     ASSERT_EQ(link->transmit({&own, 1}), 1U);
   }
   EXPECT_EQ(link->transmit({&own, 1}), 0U);
-  // And is short: a turn receives as much as it sends.
+  // Room comes back with each received frame.
   ASSERT_EQ(link->receive(rx), rx.size());
   EXPECT_EQ(link->transmit_room({}).frames, rx.size());
   link->release(rx);
 }
 
-TEST_F(LoopbackTest, AFullQueueMakesTheSenderWait) {
+TEST_F(LoopbackTest, FullQueueRefusesFramesUntilOneIsReceived) {
   const TxFrame own = frame_to(kOwn);
   std::size_t sent = 0;
   while (link->transmit({&own, 1}) == 1) ASSERT_LT(++sent, 10'000U);

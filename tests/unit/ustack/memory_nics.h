@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Two hosts in one process: fabrics of one NIC each, joined by a link in memory, each behind a real
-// Transport with its poller threads.
+// Two hosts in one process: each is a real Transport with poller threads over a fabric of one NIC,
+// and a link in memory joins the NICs.
 #pragma once
 
 #include <atomic>
@@ -21,13 +21,13 @@
 
 namespace ztcp::ustack {
 
-// Hands out links that a test put in, each once at a time; of one NIC, one for each queue.
+// Provides links that a test added, one for each queue of a NIC. A NIC can be opened once.
 class MemoryNics final : public NicSource {
  public:
   void add(const std::string& nic, std::unique_ptr<link::Link> link) {
     links_[nic].push_back(std::move(link));
   }
-  // The NIC is somebody else's.
+  // Makes claim() fail as if another process had the NIC.
   void take(const std::string& nic) { links_[nic].clear(); }
 
   Result<std::unique_ptr<NicClaim>> claim(const config::Nic& nic, std::string* holder) override {
@@ -48,7 +48,7 @@ class MemoryNics final : public NicSource {
 
  private:
   class Claim final : public NicClaim {};
-  std::map<std::string, std::vector<std::unique_ptr<link::Link>>> links_;  // By queue.
+  std::map<std::string, std::vector<std::unique_ptr<link::Link>>> links_;  // One for each queue.
 };
 
 struct HostOptions {
@@ -58,17 +58,17 @@ struct HostOptions {
   std::uint32_t handshake_timeout_ms = 5000;
   std::uint32_t max_sleep_us = 1000;
   std::uint32_t max_connections = 1024;
-  bool watch = false;  // Peers' processes, over the kernel's loopback.
+  bool watch = false;  // Watch peers' processes, over the kernel's loopback.
   std::uint32_t queues = 1;
   std::int32_t workers = -1;
 };
 
-// Of a test that runs in both.
+// The suffix of a test that runs in both modes.
 inline std::string mode_name(const testing::TestParamInfo<config::PollerMode>& row) {
   return row.param == config::PollerMode::kShared ? "shared" : "dedicated";
 }
 
-// " queue 1"
+// The queue of a connection: " queue 1".
 inline std::string queue_of(const Comm& comm) {
   const std::string text = comm.describe_peer();
   return text.substr(text.find(" queue "));
@@ -116,7 +116,7 @@ struct TwoHosts {
 
   std::array<std::shared_ptr<MemoryNics>, 2> sources = {std::make_shared<MemoryNics>(),
                                                         std::make_shared<MemoryNics>()};
-  std::array<link::Link*, 2> links{};  // Of the first queue.
+  std::array<link::Link*, 2> links{};  // Links of the first queue.
   std::array<std::unique_ptr<Transport>, 2> transports;
 };
 

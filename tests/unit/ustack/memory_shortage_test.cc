@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// An allocation that fails (ulimit -v) ends the call or the connection that needed it, and nothing
-// else.
+// An allocation that fails (ulimit -v) ends only the call or the connection that needed it.
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -21,7 +20,7 @@ namespace {
 
 using namespace test;
 
-TEST(MemoryShortage, OfAConnectLeavesTheNicAndItsOtherConnectionsWell) {
+TEST(MemoryShortage, FailedConnectDoesNotHarmTheNicAndOtherConnections) {
   TwoHosts hosts;
   Pair pair = connect(hosts[0], hosts[1]);
   const auto listener = hosts[1].listen(0, {});
@@ -33,7 +32,8 @@ TEST(MemoryShortage, OfAConnectLeavesTheNicAndItsOtherConnectionsWell) {
       const auto comm =
           failing.during([&] { return hosts[0].begin_connect(0, (*listener)->handle(), {}); });
       EXPECT_TRUE(comm);
-      if (!failing.has_failed()) break;  // Else something did without: std::stable_sort() can.
+      if (!failing.has_failed())
+        break;  // Otherwise a caller did without the memory: std::stable_sort() can.
     } catch (const std::bad_alloc&) {
       ++failed;
     }
@@ -43,8 +43,8 @@ TEST(MemoryShortage, OfAConnectLeavesTheNicAndItsOtherConnectionsWell) {
   hosts[0].drain();  // Visits every client.
 }
 
-// Whatever its lines need: nobody writes there afterwards.
-TEST(MemoryShortage, OfADeregistrationEndsWhatWritesThereAllTheSame) {
+// Even when memory for the log line is short, no connection writes to the memory afterwards.
+TEST(MemoryShortage, DeregistrationStillEndsReceivesIntoTheMemory) {
   TwoHosts hosts;
   std::size_t failed = 0;
   for (std::size_t nth = 1;; ++nth) {
@@ -63,10 +63,10 @@ TEST(MemoryShortage, OfADeregistrationEndsWhatWritesThereAllTheSame) {
     EXPECT_FALSE((*receiving)->test({})) << "its connection has ended";
     if (!failing.has_failed()) break;
   }
-  EXPECT_GE(failed, 1U) << "the line";
+  EXPECT_GE(failed, 1U) << "the log line";
 }
 
-// Two NICs without threads of their own: every turn is the test's.
+// Two NICs with pollers that have no threads: the test runs every turn.
 std::array<std::shared_ptr<Nic>, 2> joined_nics() {
   auto [left, right] = link::make_memory_links({});
   std::array<std::unique_ptr<link::Link>, 2> links = {std::move(left), std::move(right)};
@@ -89,14 +89,14 @@ std::array<std::shared_ptr<Nic>, 2> joined_nics() {
   return nics;
 }
 
-// Inside a turn, where no caller is to be told: each of the allocations that accepting takes.
-TEST(MemoryShortage, OfAnAcceptRefusesThatPeerByNameAndNobodyElse) {
+// Fails each allocation of an accept. It runs inside a turn, where no caller could get the error.
+TEST(MemoryShortage, FailedAcceptRefusesOnlyThatPeerWithTheReason) {
   const auto nics = joined_nics();
   const test::LogCapture log;
   const FailingConnects counts = connect_while_memory_ends(nics, Fails::kAcceptAlone);
   EXPECT_GE(counts.refused, 5U)
       << "the session, its lanes, its bounce pages, its comm, its entries";
-  EXPECT_EQ(counts.dialled_again, 1U) << "the place of who has not yet said what it wants";
+  EXPECT_EQ(counts.dialled_again, 1U) << "the entry of a stream without a complete hello";
   ASSERT_FALSE(log.warnings().empty());
   EXPECT_THAT(log.warnings()[0],
               testing::HasSubstr("the peer refused: its process has no memory left"));

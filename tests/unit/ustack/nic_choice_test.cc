@@ -46,7 +46,7 @@ TEST(ChooseNics, NeverTakesTheNicOfAnotherGpu) {
   EXPECT_EQ(order_of(nics, driving({.pci = "0000:99:00.0"})), Indices{1});
 }
 
-TEST(ChooseNics, LocalRankWithoutGpu) {
+TEST(ChooseNics, UsesTheLocalRankWithoutAGpu) {
   const std::vector nics = {nic(""), nic(""), nic("")};
   EXPECT_EQ(order_of(nics, {.local_rank = 2}), Indices{2});
 }
@@ -58,7 +58,7 @@ TEST(ChooseNics, AnyNicWhenNothingIsKnown) {
   EXPECT_FALSE(choose_nics(nics, {}, 0).all_are_ours);
 }
 
-TEST(ChooseNics, EachNicOfAGpuIsTakenWhereItIsNamed) {
+TEST(ChooseNics, RequestedNicOfTheGpuComesFirst) {
   const std::vector nics = {nic("0000:17:00.0"), nic("0000:17:00.0"), nic("0000:3b:00.0")};
   const ProcessGpus gpus = driving({.pci = "0000:17:00.0"});
   EXPECT_EQ(order_of(nics, gpus, 0), (Indices{0, 1}));
@@ -66,8 +66,8 @@ TEST(ChooseNics, EachNicOfAGpuIsTakenWhereItIsNamed) {
   EXPECT_TRUE(choose_nics(nics, gpus, 1).all_are_ours);
 }
 
-// On a flat PCI tree NCCL's arithmetic names all of them to every GPU.
-TEST(ChooseNics, NicsOfAGpuShareTheNamesOfOthers) {
+// On a flat PCI tree NCCL asks for all NICs on behalf of every GPU.
+TEST(ChooseNics, RequestsForOtherNicsSpreadOverTheNicsOfTheGpu) {
   const std::vector nics = {nic("0000:17:00.0"), nic("0000:17:00.0"), nic("0000:3b:00.0"),
                             nic("0000:3b:00.0")};
   const ProcessGpus gpus = driving({.pci = "0000:3b:00.0"});
@@ -83,18 +83,19 @@ TEST(ChooseNics, ASubstituteOfEqualSpeedComesFirst) {
   EXPECT_EQ(order_of(nics, driving({.pci = "0000:3b:00.0"}), 0), (Indices{2, 1}));
 }
 
-// CUDA before 12, or a device of another of the process's GPUs.
-TEST(ChooseNics, SeveralGpusOfAProcessHaveTheirNicsByName) {
+// With CUDA before 12 the current GPU is not known; or NCCL asks for the NIC of another of the
+// process's GPUs.
+TEST(ChooseNics, RequestedNicOfAnyGpuOfTheProcessComesFirst) {
   const std::vector nics = {nic("0000:17:00.0"), nic("0000:3b:00.0"), nic("0000:99:00.0")};
   ProcessGpus gpus{.driven = {{.pci = "0000:17:00.0"}, {.pci = "0000:3b:00.0"}}};
   EXPECT_EQ(order_of(nics, gpus, 0), (Indices{0, 1}));
   EXPECT_EQ(order_of(nics, gpus, 1), (Indices{1, 0}));
   gpus.current = gpus.driven[1];
   EXPECT_EQ(order_of(nics, gpus, 0), (Indices{0, 1}));
-  EXPECT_EQ(order_of(nics, gpus, 2), (Indices{1, 0})) << "its own GPU's before another one's";
+  EXPECT_EQ(order_of(nics, gpus, 2), (Indices{1, 0})) << "the current GPU's NIC first";
 }
 
-TEST(ExpectedNics, OfTheGpusThatAProcessMayDrive) {
+TEST(ExpectedNics, AreThoseOfGpusWithACommunicatorOrContext) {
   const std::vector nics = {nic("0000:17:00.0"), nic("0000:3b:00.0"), nic("0000:99:00.0")};
   ProcessGpus gpus = driving({.pci = "0000:3b:00.0"});
   EXPECT_EQ(expected_nics(nics, gpus), Indices{1});
@@ -109,7 +110,7 @@ ListenAddress at(const char* address, bool in_shared_memory = false) {
       .endpoint = {*parse_ip(address), 7471}, .watch = {}, .in_shared_memory = in_shared_memory};
 }
 
-TEST(Obstacle, NoneOnLinkOrThroughAGateway) {
+TEST(Obstacle, IsAbsentInTheSubnetOrWithAGateway) {
   config::Nic n;
   n.address = *parse_ipv4_prefix("10.77.1.10/24");
   EXPECT_EQ(obstacle(n, at("10.77.1.200")), "");
@@ -118,7 +119,7 @@ TEST(Obstacle, NoneOnLinkOrThroughAGateway) {
   EXPECT_EQ(obstacle(n, at("10.77.2.1")), "");
 }
 
-TEST(Obstacle, SharedMemoryLeadsToSharedMemoryAlone) {
+TEST(Obstacle, IsPresentBetweenSharedMemoryAndANetwork) {
   config::Nic n;
   n.address = *parse_ipv4_prefix("10.77.1.10/24");
   EXPECT_THAT(obstacle(n, at("10.77.1.200", true)), testing::HasSubstr("peer's is shared memory"));
@@ -128,7 +129,7 @@ TEST(Obstacle, SharedMemoryLeadsToSharedMemoryAlone) {
   EXPECT_THAT(obstacle(n, at("10.77.1.200")), testing::HasSubstr("shared memory between"));
 }
 
-TEST(CanStandIn, NicsOfOneDriverWhateverTheirSpeed) {
+TEST(CanStandIn, NicOfTheSameDriverAndAnotherSpeed) {
   config::Nic a;
   config::Nic b;
   EXPECT_TRUE(can_stand_in(a, b));

@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint16_t kPort = 7471;
 
-// A stack and its link, driven as a Poller does.
+// A stack and its link, driven like an Engine.
 struct Host final : StreamEvents, tcp::StreamAcceptor {
   Host(int number, std::unique_ptr<link::Link> own)
       : link(std::move(own)),
@@ -78,7 +78,7 @@ std::uint32_t sequence_of(const TxFrame& frame) {
   return wire::load_be32(frame.header.data() + frame.l2_bytes + frame.l3_bytes + 4);
 }
 
-TEST(NicConfig, WhatMayBeHeldIsWhatTheLinkHas) {
+TEST(NicConfig, HeldFrameLimitsAreThoseOfTheLink) {
   const config::Fabric fabric = one_nic_fabric(0);
   link::LinkCapabilities caps;
   caps.max_kept_bytes = 12345;
@@ -89,10 +89,8 @@ TEST(NicConfig, WhatMayBeHeldIsWhatTheLinkHas) {
   EXPECT_EQ(engine->stack.max_held_frames, 67U);
 }
 
-// One frame is lost, again and again, while a window follows it that is larger than all the link
-// can receive into. When it comes at last there must be a place for it.
 // Peers with one connection each all dial from their first queue.
-TEST(NicConfig, FewConnectionsMayAllComeOnOneQueue) {
+TEST(NicConfig, SmallConnectionLimitAppliesToEachQueue) {
   const auto sessions = [](std::uint32_t max_connections, std::uint32_t queues) {
     const config::Fabric fabric =
         one_nic_fabric(0, {.max_connections = max_connections, .queues = queues});
@@ -104,7 +102,9 @@ TEST(NicConfig, FewConnectionsMayAllComeOnOneQueue) {
   EXPECT_EQ(sessions(4096, 1), 4096U);
 }
 
-TEST(NicConfig, ALostFrameFindsItsPlaceBehindAWindow) {
+// One frame and its retransmissions are lost, while a window arrives behind it that is larger than
+// the link's receive buffers. The frame must still find a buffer when it arrives.
+TEST(NicConfig, LostFrameFindsABufferAfterAFullWindow) {
   auto links = link::make_memory_links({.mtu_bytes = 1500, .frames = 512});
   Host sender(0, std::move(links.first));
   Host receiver(1, std::move(links.second));
@@ -145,7 +145,7 @@ TEST(NicConfig, ALostFrameFindsItsPlaceBehindAWindow) {
   }
   EXPECT_EQ(receiver.received, kBytes);
   EXPECT_FALSE(sender.has_failed);
-  EXPECT_GT(receiver.stack.counters().rx_out_of_order, 200U) << "nothing was held";
+  EXPECT_GT(receiver.stack.counters().rx_out_of_order, 200U) << "no frame was held";
 }
 
 class DevicePropertiesOf : public testing::Test {
@@ -171,19 +171,19 @@ class DevicePropertiesOf : public testing::Test {
   config::Fabric fabric_;
 };
 
-TEST_F(DevicePropertiesOf, ANicIsOneDeviceUnlessTheConfigSaysMore) {
+TEST_F(DevicePropertiesOf, PciNicIsOneNcclDeviceUnlessConfigured) {
   config::Nic nic;
   nic.driver = config::NicDriver::kPci;
   nic.queues = 4;
   fabric_.nics = {nic};
-  EXPECT_EQ(nccl_devices_of_first(), 1) << "that was never measured";
+  EXPECT_EQ(nccl_devices_of_first(), 1) << "more devices were never measured";
   fabric_.nics.front().nccl_devices = 4;
   EXPECT_EQ(nccl_devices_of_first(), 4);
   fabric_.tunes_channels = false;
   EXPECT_EQ(nccl_devices_of_first(), 4) << "the config says so";
 }
 
-TEST_F(DevicePropertiesOf, AMeshNicWithQueuesIsSeveralDevicesWhereChannelsAreChosen) {
+TEST_F(DevicePropertiesOf, MeshNicWithQueuesIsSeveralNcclDevicesWithTheTuner) {
   join(2, config::MemifRole::kMesh, 3);
   EXPECT_EQ(nccl_devices_of_first(), 1) << "few queues";
   EXPECT_FALSE(is_shown_often(fabric_));
@@ -197,12 +197,12 @@ TEST_F(DevicePropertiesOf, AMeshNicWithQueuesIsSeveralDevicesWhereChannelsAreCho
   EXPECT_EQ(nccl_devices_of_first(), 4);
   fabric_.tunes_channels = false;
   EXPECT_EQ(nccl_devices_of_first(), 1);
-  EXPECT_TRUE(is_shown_often(fabric_)) << "if they may be chosen";
+  EXPECT_TRUE(is_shown_often(fabric_)) << "the answer assumes the tuner";
   fabric_.nics.front().nccl_devices = 2;
   EXPECT_EQ(nccl_devices_of_first(), 2) << "the config says so";
 }
 
-TEST_F(DevicePropertiesOf, ANicBehindASwitchIsOneDevice) {
+TEST_F(DevicePropertiesOf, MemifNicBehindASwitchIsOneNcclDevice) {
   join(2, config::MemifRole::kClient, 4);
   EXPECT_EQ(nccl_devices_of_first(), 1);
   EXPECT_FALSE(is_shown_often(fabric_));

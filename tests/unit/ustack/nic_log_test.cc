@@ -26,7 +26,7 @@ std::string warning_of(Trouble trouble, Duration span,
   return warning(finding);
 }
 
-TEST(NicWarning, NamesTheCountsAndTheMend) {
+TEST(NicWarning, HasTheCountersAndTheAdvice) {
   EXPECT_EQ(
       warning_of(Trouble::kInvalidHello, 3s, {{"strays_bad_magic", 30}, {"strays_timed_out", 7}}),
       "rejected 37 connections without a valid hello in 3 s (30 strays_bad_magic, 7 "
@@ -34,7 +34,7 @@ TEST(NicWarning, NamesTheCountsAndTheMend) {
       "group); hosts of the job need the same ztcp and cluster_key");
 }
 
-TEST(NicWarning, IsThereForEveryTrouble) {
+TEST(NicWarning, ExistsForEveryTrouble) {
   for (std::size_t i = 0; i < kTroubles; ++i) {
     const std::string line = warning_of(static_cast<Trouble>(i), 60s, {{"counter", 12}});
     EXPECT_THAT(line, testing::MatchesRegex("[a-z]+ 12 .+ in 60 s \\(12 counter\\): .+"));
@@ -46,7 +46,7 @@ TEST(NicWarning, IsThereForEveryTrouble) {
       << macs;
 }
 
-TEST(NicSummary, NamesWhatIsUnusualAndOnlyThat) {
+TEST(NicSummary, NamesUnusualCountersThatAreNotZero) {
   NicCounts counts;
   counts.link.tx_frames = 12;
   counts.link.tx_bytes = 3456;
@@ -59,8 +59,8 @@ TEST(NicSummary, NamesWhatIsUnusualAndOnlyThat) {
       << summary(counts);
 }
 
-// Who wants to know whether NCCL shares connections reads it there.
-TEST(NicSummary, CountsGroupedReceivesOnlyWhereThereWereAny) {
+// Grouped receives show that NCCL shares connections.
+TEST(NicSummary, NamesGroupedReceivesOnlyWhenThereWereSome) {
   NicCounts counts;
   EXPECT_EQ(summary(counts).find("grouped"), std::string::npos);
   counts.groups = {.posted = 12, .largest = 4};
@@ -70,10 +70,10 @@ TEST(NicSummary, CountsGroupedReceivesOnlyWhereThereWereAny) {
       << summary(counts);
 }
 
-// A line of the log has 1023 bytes, the NIC's name among them.
-TEST(NicSummary, FitsALineWhateverWasCounted) {
+// A log line has 1023 bytes, including the NIC's name.
+TEST(NicSummary, IsCutToFitALogLine) {
   NicCounts counts;
-  // All of them are counters and nothing else.
+  // The structs contain counters only.
   const auto fill = [](auto& group) {
     auto* at = reinterpret_cast<std::uint64_t*>(&group);
     std::fill_n(at, sizeof(group) / sizeof(*at), 500'000ULL);
@@ -87,7 +87,7 @@ TEST(NicSummary, FitsALineWhateverWasCounted) {
   EXPECT_TRUE(summary(counts).ends_with(", and more")) << summary(counts);
 }
 
-TEST(NicLog, KeepsItsLinesUntilTheyAreTaken) {
+TEST(NicLog, KeepsLinesUntilTheyAreTaken) {
   comms::DeferredLog deferred_log;
   NicLog log("ztcp0", "0000:3b:00.0 net_virtio", deferred_log);
   EXPECT_TRUE(deferred_log.empty());
@@ -106,7 +106,7 @@ TEST(NicLog, KeepsItsLinesUntilTheyAreTaken) {
   EXPECT_TRUE(deferred_log.empty());
 }
 
-TEST(NicLog, AResetIsNoRemoval) {
+TEST(NicLog, ResetHasItsOwnTextAndAdvice) {
   comms::DeferredLog deferred_log;
   NicLog log("ztcp0", "memory", deferred_log);
   log.link_lost(link::LinkState::kReset);
@@ -115,7 +115,7 @@ TEST(NicLog, AResetIsNoRemoval) {
             "it has failed: start the job again");
 }
 
-TEST(NicLog, NamesThePathThatTakesSmallerPackets) {
+TEST(NicLog, LogsEachPathMtuChangeOnceAMinute) {
   comms::DeferredLog deferred_log;
   NicLog log("ztcp0", "memory", deferred_log);
   const IpAddress host = Ipv4Address{0x0a000002};
@@ -147,11 +147,11 @@ TEST(NicLog, NamesThePathThatTakesSmallerPackets) {
                                 "8800 bytes, not of 9000: "))
       << lines[0].text;
   log.path_mtu(kNow + 2s + NicLog::kPathInterval, {host, 9000, 8800, Cause::kRouter});
-  EXPECT_EQ(deferred_log.take().size(), 1U) << "still so";
+  EXPECT_EQ(deferred_log.take().size(), 1U) << "repeated after the interval";
 }
 
-// Some jobs make and close connections in a loop.
-TEST(NicLog, SaysOnceAMinuteThatNobodyIsLeft) {
+// Some jobs open and close connections in a loop.
+TEST(NicLog, LogsNoConnectionLeftAtMostOnceAMinute) {
   comms::DeferredLog deferred_log;
   NicLog log("ztcp0", "memory", deferred_log);
   log.nobody_left(kNow, {});

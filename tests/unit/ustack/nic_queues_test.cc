@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A NIC with several queues: connections spread over them, and whatever concerns the NIC concerns
-// all.
+// A NIC with several queues: connections spread over them, and events of the NIC reach all queues.
 #include <thread>
 #include <vector>
 
@@ -30,32 +29,33 @@ INSTANTIATE_TEST_SUITE_P(Modes, Queues,
                                          config::PollerMode::kDedicated),
                          mode_name);
 
-TEST_P(Queues, ConnectionsGoWhereTheFewestAreAndStayOnOneQueue) {
+TEST_P(Queues, NewConnectionGoesToTheQueueWithTheFewest) {
   TwoHosts hosts(options());
   std::vector<Pair> pairs;
   for (const char* queue : {" queue 0", " queue 1", " queue 2", " queue 0"}) {
     pairs.push_back(connect(hosts[0], hosts[1]));
     EXPECT_EQ(queue_of(*pairs.back().sender), queue);
-    EXPECT_EQ(queue_of(*pairs.back().receiver), queue) << "what a queue sends comes on its like";
+    EXPECT_EQ(queue_of(*pairs.back().receiver), queue)
+        << "the peer's queue of the same number receives";
   }
-  // Those the peer dials are its to spread, and it begins elsewhere.
+  // The peer spreads the connections that it dials, and starts at another queue.
   for (const char* queue : {" queue 1", " queue 2", " queue 0", " queue 1"}) {
     pairs.push_back(connect(hosts[1], hosts[0]));
     EXPECT_EQ(queue_of(*pairs.back().sender), queue);
   }
   pairs.erase(pairs.begin() + 1);
   pairs.push_back(connect(hosts[0], hosts[1]));
-  EXPECT_EQ(queue_of(*pairs.back().sender), " queue 1") << "the place of the one that closed";
+  EXPECT_EQ(queue_of(*pairs.back().sender), " queue 1") << "the queue of the closed connection";
 }
 
-// Peers dial where they like, and may fill one.
-TEST_P(Queues, AConnectPassesOverAQueueThatIsFull) {
+// Peers choose the queue that they dial, and may fill one.
+TEST_P(Queues, ConnectSkipsAFullQueue) {
   HostOptions few = options();
   few.max_connections = 2;
   TwoHosts hosts(few);
   std::vector<Pair> pairs;
   for (int i = 0; i < 6; ++i) pairs.push_back(connect(hosts[1], hosts[0]));
-  // Those on the first queue stay.
+  // Keeps the connections on the first queue only.
   std::erase_if(pairs, [](const Pair& pair) { return queue_of(*pair.sender) != " queue 0"; });
   ASSERT_EQ(pairs.size(), 2U);
   for (const char* queue : {" queue 1", " queue 2"}) {
@@ -92,7 +92,7 @@ TEST_P(Queues, EveryByteOfEveryQueueArrives) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// A NIC connected to itself: each queue turns its own frames around.
+// A NIC connected to itself: each queue loops its own frames back.
 TEST_P(Queues, ANicReachesItselfOnEachQueue) {
   TwoHosts hosts(options());
   std::vector<Pair> pairs;
@@ -110,7 +110,7 @@ TEST_P(Queues, ANicReachesItselfOnEachQueue) {
   }
 }
 
-TEST_P(Queues, TheyStartAndEndTogether) {
+TEST_P(Queues, AllPollersStartAndEndWithTheNic) {
   test::LogCapture log;
   auto hosts = std::make_unique<TwoHosts>(options());
   const auto source = hosts->sources[0];
@@ -120,8 +120,8 @@ TEST_P(Queues, TheyStartAndEndTogether) {
   EXPECT_EQ(source->threads_ended, 3);
 }
 
-// Nobody accepts; the listener's end resets what has come, on whichever queue.
-TEST_P(Queues, AListenerGivesUpWhatCameOnAnyQueue) {
+// No connection is accepted, and closing the listener resets those on all queues.
+TEST_P(Queues, ClosedListenerResetsPendingConnectionsOfEveryQueue) {
   TwoHosts hosts(options());
   std::vector<SendCommPtr> senders;
   {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A NIC taken out of the machine, or reset, under a running job, over links in memory that say so.
+// A NIC that is removed or reset while a job runs. Links in memory report the state.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -21,11 +21,11 @@ namespace {
 
 using namespace test;
 
-// The GPU the calling process drives now: one that drives several takes a NIC for each.
+// The GPU that the process currently drives: a process with several GPUs claims a NIC for each.
 std::string g_gpu;
 ProcessGpus current_gpu() { return {.current = GpuIdentity{g_gpu}, .driven = {{g_gpu}}}; }
 
-// Host A drives two GPUs, each with a NIC; each NIC is cabled to a host of its own.
+// A host with two GPUs and a NIC for each; each NIC is joined to a peer host of its own.
 class NicRemoval : public testing::TestWithParam<config::PollerMode> {
  protected:
   NicRemoval() {
@@ -51,13 +51,13 @@ class NicRemoval : public testing::TestWithParam<config::PollerMode> {
     host_ = *create(ours, test::cpus_of_this_process(), current_gpu, source_);
   }
 
-  // A timeout would be the bug: none of these may end a test before the removal does.
+  // Timeouts are long, so that only the removal can end a test.
   static HostOptions options() { return {.mode = GetParam(), .drain_timeout_ms = 600'000}; }
   static std::string gpu(std::size_t i) { return "0000:0" + std::to_string(i) + ":00.0"; }
   static void drive(std::size_t i) { g_gpu = gpu(i); }
   void take_out(std::size_t i) { states_[i].store(link::LinkState::kGone); }
 
-  // To the NIC's peer, or from it.
+  // Connects from NIC i to its peer, or from the peer to NIC i.
   Pair connect_out(std::size_t i) {
     drive(i);
     return connect(*host_, *peers_[i]);
@@ -77,18 +77,18 @@ INSTANTIATE_TEST_SUITE_P(Modes, NicRemoval,
                                          config::PollerMode::kDedicated),
                          mode_name);
 
-// The poller's thread says what it has to say once it has given the baton: a test that heard of the
-// same by a call may be sooner.
+// The poller's thread logs after it has released the baton, so a request may report the removal
+// earlier.
 void await_warnings(const test::LogCapture& log, std::size_t count) {
   const auto ends = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (log.warnings().size() < count && std::chrono::steady_clock::now() < ends)
     std::this_thread::yield();
 }
 
-TEST_P(NicRemoval, FailsWhatIsInFlightAndNamesTheNic) {
+TEST_P(NicRemoval, FailsRequestsInFlightAndLogsTheNic) {
   Pair out = connect_out(0);
   Pair in = connect_in(0);
-  const Bytes large(4U << 20U);  // Nobody posts for it.
+  const Bytes large(4U << 20U);  // No buffer is posted for it.
   Bytes buffer(100);
   Request* sending = post_until_taken(*out.sender, large, nullptr);
   ASSERT_NE(sending, nullptr);
@@ -106,15 +106,15 @@ TEST_P(NicRemoval, FailsWhatIsInFlightAndNamesTheNic) {
   await_warnings(log, 2);
   EXPECT_NE(log.warned().find("NIC mem0 (memory) was taken out of this machine"), std::string::npos)
       << log.warned();
-  // Said once by the NIC and once by the first of its connections; the other is counted.
+  // One line is the NIC's, one is of its first connection; the other connection is only counted.
   EXPECT_EQ(log.warnings().size(), 2U) << log.warned();
 }
 
-// Of a virtual function, by its host.
-TEST_P(NicRemoval, AResetSaysThatTheJobMustStartAgain) {
+// For example of a virtual function, by its host.
+TEST_P(NicRemoval, ResetIsLoggedWithTheAdviceToRestartTheJob) {
   Pair out = connect_out(0);
   Pair other = connect_out(1);
-  const Bytes large(4U << 20U);  // Nobody posts for it.
+  const Bytes large(4U << 20U);  // No buffer is posted for it.
   drive(0);
   Request* sending = post_until_taken(*out.sender, large, nullptr);
   ASSERT_NE(sending, nullptr);
@@ -126,7 +126,7 @@ TEST_P(NicRemoval, AResetSaysThatTheJobMustStartAgain) {
   EXPECT_EQ(sent.error().code, Errc::kNoDevice);
   EXPECT_STREQ(sent.error().where, "NIC reset");
   EXPECT_FALSE(host_->listen(0, {}));
-  // Said by the NIC, by its connection, and by what is refused.
+  // Lines of the NIC, of its connection and of the refused listen().
   await_warnings(log, 3);
   ASSERT_EQ(log.warnings().size(), 3U) << log.warned();
   for (const std::string& line : log.warnings()) {
@@ -138,7 +138,7 @@ TEST_P(NicRemoval, AResetSaysThatTheJobMustStartAgain) {
   expect_carries(other, pattern(300'000, 5));
 }
 
-TEST_P(NicRemoval, LeavesTheProcessesOtherNicAlone) {
+TEST_P(NicRemoval, DoesNotAffectTheOtherNicOfTheProcess) {
   Pair doomed = connect_out(0);
   Pair other = connect_out(1);
   const Bytes large(4U << 20U);
@@ -152,7 +152,7 @@ TEST_P(NicRemoval, LeavesTheProcessesOtherNicAlone) {
   expect_carries(another, pattern(300'000, 5));
 }
 
-TEST_P(NicRemoval, RefusesWhatComesLaterWithTheSameReason) {
+TEST_P(NicRemoval, LaterCallsFailWithTheSameReason) {
   Pair out = connect_out(0);
   auto listener = host_->listen(0, {});
   ASSERT_TRUE(listener);
@@ -184,8 +184,7 @@ TEST_P(NicRemoval, RefusesWhatComesLaterWithTheSameReason) {
         << line;
 }
 
-// The sender is still connecting when its NIC goes.
-TEST_P(NicRemoval, EndsAConnectThatNobodyAnswers) {
+TEST_P(NicRemoval, FailsAConnectThatIsStillPending) {
   auto peer_listener = peers_[0]->listen(0, {});
   ASSERT_TRUE(peer_listener);
   PeerHandle nobody = (*peer_listener)->handle();
@@ -203,16 +202,16 @@ TEST_P(NicRemoval, EndsAConnectThatNobodyAnswers) {
   EXPECT_EQ(ready.error().code, Errc::kNoDevice);
 }
 
-// What was still to be acknowledged never will be; nobody waits for it, and threads end.
-TEST_P(NicRemoval, IsTornDownWithoutWaiting) {
+// Outstanding acknowledgements can't arrive any more.
+TEST_P(NicRemoval, TeardownDoesNotWaitForAcknowledgements) {
   Pair out = connect_out(0);
   const Bytes sent = pattern(100, 1);
   Request* sending = post_until_taken(*out.sender, sent, nullptr);
   ASSERT_NE(sending, nullptr);
   ASSERT_TRUE(finish(*sending));
-  out.sender.reset();  // In peace: its FIN is on the way.
+  out.sender.reset();  // A clean close: its FIN is in flight.
   take_out(0);
-  host_->drain();  // With ten minutes to wait, returning is the test.
+  host_->drain();  // With a timeout of ten minutes, a prompt return is the test.
   host_.reset();
   EXPECT_EQ(source_->threads_started.load(), source_->threads_ended.load());
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A NIC whose device spreads what it receives over queues, each with a poller of its own: whatever
-// the device does, each connection is on one queue, with all its flows, and every byte comes.
+// A NIC with a device that spreads received frames over queues, each with its own poller: however
+// the device spreads them, a connection and all its flows are on one queue, and every byte arrives.
 #include <array>
 #include <atomic>
 #include <memory>
@@ -28,9 +28,9 @@ using namespace test;
 using testing::HasSubstr;
 
 enum class Device {
-  kTold,      // Says how it spreads.
-  kUntold,    // Does not.
-  kOneQueue,  // Puts all into its first queue.
+  kTold,      // Reports how it spreads frames.
+  kUntold,    // Spreads frames and does not report how.
+  kOneQueue,  // Delivers all frames to its first queue.
 };
 constexpr std::array kDeviceNames = {"told", "untold", "one_queue"};
 constexpr std::array<std::size_t, 2> kQueues = {4, 3};
@@ -97,14 +97,14 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(Device::kTold, Device::kUntold, Device::kOneQueue)),
     name_of_row);
 
-// Messages large enough for further flows, which find the queue of the first.
+// The messages are large enough for further flows, which must reach the queue of the first.
 TEST_P(Shards, EveryByteOfEveryConnectionArrives) {
   std::vector<Pair> pairs;
   for (std::size_t i = 0; i < 6; ++i) pairs.push_back(connect(*hosts[i % 2], *hosts[1 - i % 2]));
   for (std::size_t host = 0; host < 2; ++host) {
     std::set<std::string> queues;
     for (std::size_t i = host; i < 6; i += 2) queues.insert(queue_of(*pairs[i].sender));
-    EXPECT_EQ(queues.size(), 3U) << "dialled where the fewest are";
+    EXPECT_EQ(queues.size(), 3U) << "each is dialled on the queue with the fewest";
   }
   std::vector<std::thread> threads;
   for (std::size_t which = 0; which < pairs.size(); ++which)
@@ -112,7 +112,7 @@ TEST_P(Shards, EveryByteOfEveryConnectionArrives) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// What it sends to itself never meets the device.
+// Frames to the NIC itself do not pass through the device.
 TEST_P(Shards, ANicReachesItselfOnEachQueue) {
   for (std::size_t i = 0; i < kQueues[0]; ++i) {
     std::vector<Pair> pairs;
@@ -123,11 +123,10 @@ TEST_P(Shards, ANicReachesItselfOnEachQueue) {
   }
 }
 
-// A NIC that is taken out takes along what is on all its queues, and its threads end.
-TEST_P(Shards, TakingTheNicAwayEndsTheConnectionsOfAllQueues) {
+TEST_P(Shards, RemovalOfTheNicFailsTheConnectionsOfAllQueues) {
   std::vector<Pair> pairs;
   for (std::size_t i = 0; i < 6; ++i) pairs.push_back(connect(*hosts[0], *hosts[1]));
-  const Bytes bytes(4U << 20U);  // Nobody posts for them.
+  const Bytes bytes(4U << 20U);  // No buffer is posted for them.
   std::vector<Request*> sending;
   for (Pair& pair : pairs) {
     sending.push_back(post_until_taken(*pair.sender, bytes, nullptr));
@@ -147,7 +146,7 @@ TEST_P(Shards, TakingTheNicAwayEndsTheConnectionsOfAllQueues) {
   EXPECT_EQ(sources[0]->threads_ended.load(), static_cast<int>(kQueues[0]));
 }
 
-// Of a device that does not tell how it spreads, some may be handed over or none.
+// Without Device::kUntold, where frames may be handed over or not.
 class HandedOver : public Shards {};
 INSTANTIATE_TEST_SUITE_P(Devices, HandedOver,
                          testing::Combine(testing::Values(config::PollerMode::kShared,
@@ -155,8 +154,8 @@ INSTANTIATE_TEST_SUITE_P(Devices, HandedOver,
                                           testing::Values(Device::kTold, Device::kOneQueue)),
                          name_of_row);
 
-// An operator sees what was handed over, and nothing where the device is reckoned with.
-TEST_P(HandedOver, IsSaid) {
+// If the device reports its spread, the stack chooses ports so that no frame needs handing over.
+TEST_P(HandedOver, FramesAreCountedInTheSummary) {
   LogCapture log;
   {
     Pair pair = connect(*hosts[0], *hosts[1]);

@@ -20,8 +20,9 @@
 namespace ztcp::ustack {
 namespace {
 
-// The first queue's thread may be amid a look at all of them (death_watch.h).
-TEST(Nic, AllPollersAreThereWhileTheFirstLooks) {
+// The thread of the first queue visits all pollers (death_watch.h), perhaps while the NIC is
+// destroyed.
+TEST(Nic, AllPollersExistWhileTheFirstVisitsThem) {
   const config::Fabric fabric = one_nic_fabric(0);
   auto nic = std::make_unique<Nic>(fabric.nics[0]);
   std::atomic<bool> is_looking{false};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Which NICs a process really uses for the devices that NCCL names, and what it says of it.
+// The NICs that a process uses for the devices that NCCL asks for, and the log lines about them.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,7 +24,7 @@ constexpr const char* kGpuB = "0000:3b:00.0";
 
 class NicUse : public testing::Test {
  protected:
-  // A host with a NIC for each of `gpus`, in networks of their own.
+  // Builds a host with a NIC for each of `gpus`, each in its own network.
   void build(const std::vector<std::string>& gpus, const std::vector<std::uint32_t>& mbps = {}) {
     fabric_ = one_nic_fabric(0);
     const config::Nic first = fabric_.nics.front();
@@ -46,13 +46,13 @@ class NicUse : public testing::Test {
     g_gpus = {.current = GpuIdentity{gpu}, .driven = {{gpu}}};
   }
 
-  // The NIC whose address a listener on `device` has; nothing: it can't listen.
+  // Index of the NIC that a listener on `device` uses; nothing: listen() failed.
   std::optional<std::size_t> used_for(int device) {
     auto listener = transport_->listen(device, {});
     if (!listener) return std::nullopt;
     return std::to_integer<std::size_t>((*listener)->handle().bytes[kSecondByte]);
   }
-  // The first byte of a handle's payload that tells the networks apart: 10.N.0.1.
+  // Offset in a handle of the address byte that distinguishes the networks: N in 10.N.0.1.
   static constexpr std::size_t kSecondByte = 13;
 
   static bool says(const std::vector<std::string>& lines, std::string_view part) {
@@ -68,7 +68,7 @@ class NicUse : public testing::Test {
   test::LogCapture log_;
 };
 
-TEST_F(NicUse, AllNicsOfAGpuAreUsed) {
+TEST_F(NicUse, UsesAllNicsOfAGpu) {
   build({kGpuA, kGpuA, kGpuB, kGpuB});
   drive(kGpuB);
   EXPECT_EQ(used_for(2), 2U);
@@ -79,7 +79,7 @@ TEST_F(NicUse, AllNicsOfAGpuAreUsed) {
   EXPECT_TRUE(says(log_.infos(), "mem3: NCCL asked for mem1, which is not this process's"));
 }
 
-TEST_F(NicUse, ANicOfOursThatIsTakenSaysSo) {
+TEST_F(NicUse, LogsThatAnotherProcessHasTheRequestedNic) {
   build({kGpuA, kGpuA});
   drive(kGpuA);
   source_->take("mem1");
@@ -87,7 +87,7 @@ TEST_F(NicUse, ANicOfOursThatIsTakenSaysSo) {
   EXPECT_TRUE(says(log_.infos(), "NCCL asked for mem1, which is taken by somebody"));
 }
 
-TEST_F(NicUse, TheFasterNicOfAnotherGpuMayBeNamedFirst) {
+TEST_F(NicUse, WarnsOnceWhenTheRequestedNicIsFaster) {
   build({kGpuA, kGpuB}, {25000, 100000});
   drive(kGpuA);
   EXPECT_EQ(used_for(1), 0U);
@@ -95,22 +95,22 @@ TEST_F(NicUse, TheFasterNicOfAnotherGpuMayBeNamedFirst) {
       says(log_.warnings(), "mem0 (25000 Mb/s) carries the traffic that NCCL planned for mem1"))
       << log_.warned();
   EXPECT_EQ(used_for(1), 0U);
-  EXPECT_EQ(log_.warnings().size(), 1U) << "once";
+  EXPECT_EQ(log_.warnings().size(), 1U) << "only once";
 }
 
-TEST_F(NicUse, SeveralGpusOfAProcessUseTheirNics) {
+TEST_F(NicUse, UsesTheNicsOfAllGpusOfAProcess) {
   build({kGpuA, kGpuB});
   drive(kGpuA);
   EXPECT_EQ(used_for(0), 0U);
-  // A thread without a current GPU: older tables, CUDA before 12.
+  // The current GPU is unknown: older plugin tables, CUDA before 12.
   g_gpus = {.driven = {{kGpuA}, {kGpuB}}};
   EXPECT_EQ(used_for(1), 1U);
   EXPECT_EQ(used_for(0), 0U);
   EXPECT_FALSE(says(log_.infos(), "NCCL asked for"));
 }
 
-// Peers use stand-ins too, so that a rail may end anywhere.
-TEST_F(NicUse, AConnectTakesTheNicWithARoute) {
+// The peer may have used a substitute, too, so its NIC may be in another NIC's network.
+TEST_F(NicUse, ConnectUsesTheNicWithARoute) {
   build({kGpuA, kGpuA});
   drive(kGpuA);
   auto listener = transport_->listen(1, {});
@@ -121,15 +121,15 @@ TEST_F(NicUse, AConnectTakesTheNicWithARoute) {
   EXPECT_TRUE(says(log_.infos(), "NCCL asked for mem0, which has no route to 10.1.0.9"));
 }
 
-TEST_F(NicUse, OneOfTheNicsForAnybodyIsKept) {
+TEST_F(NicUse, KeepsToOneOfTheUnpairedNics) {
   build({"", ""});
   g_gpus = {};
   EXPECT_EQ(used_for(1), 1U);
-  EXPECT_EQ(used_for(0), 1U) << "the other is another process's";
+  EXPECT_EQ(used_for(0), 1U) << "the other NIC is left to another process";
   EXPECT_TRUE(says(log_.infos(), "NCCL asked for mem0, which is not this process's"));
 }
 
-TEST_F(NicUse, WithoutANicForTheGpuTheReasonIsTold) {
+TEST_F(NicUse, LogsTheReasonWhenTheGpuHasNoNic) {
   build({kGpuA, kGpuA});
   drive(kGpuB);
   EXPECT_FALSE(used_for(0));

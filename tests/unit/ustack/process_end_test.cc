@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A process that ends without closing its connections, over links in memory: what its last words
-// (Transport::drain()) tell those at the other ends. They wait for far less than silence would
-// take.
+// A process that ends without closing its connections, over links in memory: Transport::drain()
+// notifies its peers, so that their requests fail long before a timeout.
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -23,7 +22,7 @@ using namespace test;
 
 constexpr auto kAtOnce = std::chrono::seconds(2);
 
-// Nothing when `request` neither ends nor fails in time.
+// The error of `request`; nothing if it does not fail in time.
 std::optional<Error> failure_of(Request& request) {
   const auto ends = std::chrono::steady_clock::now() + kAtOnce;
   while (std::chrono::steady_clock::now() < ends) {
@@ -35,13 +34,13 @@ std::optional<Error> failure_of(Request& request) {
 
 class ProcessEnd : public testing::TestWithParam<config::PollerMode> {
  protected:
-  // The link may lose what it likes: what is told is acknowledged, or said again.
+  // A drain timeout that allows for retransmissions of the notification.
   TwoHosts hosts{{.mode = GetParam(), .drain_timeout_ms = 5000}};
   test::LogCapture log;
 
   void expect_told(Request& request) {
     const auto error = failure_of(request);
-    ASSERT_TRUE(error) << "nothing was heard";
+    ASSERT_TRUE(error) << "the request did not fail in time";
     EXPECT_EQ(error->code, Errc::kPeerClosed);
     EXPECT_NE(log.warned().find("the peer's process ended without closing the connection"),
               std::string::npos)
@@ -53,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, ProcessEnd,
                                          config::PollerMode::kDedicated),
                          mode_name);
 
-TEST_P(ProcessEnd, OfAnIdleSenderIsToldToAWaitingReceiver) {
+TEST_P(ProcessEnd, WaitingReceiverIsNotifiedByAnIdleSender) {
   Pair pair = connect(hosts[0], hosts[1]);
   Bytes buffer(100);
   const auto receiving = post_recv(*pair.receiver, buffer);
@@ -62,12 +61,12 @@ TEST_P(ProcessEnd, OfAnIdleSenderIsToldToAWaitingReceiver) {
   expect_told(**receiving);
 }
 
-TEST_P(ProcessEnd, OfASenderWithAMessageUnderWayIsToldToo) {
+TEST_P(ProcessEnd, ReceiverIsNotifiedByASenderWithAMessageInFlight) {
   Pair pair = connect(hosts[0], hosts[1]);
   Bytes buffer(8U << 20U);
   const auto receiving = post_recv(*pair.receiver, buffer);
   ASSERT_TRUE(receiving && *receiving != nullptr);
-  const Bytes first(4U << 20U);  // It needs the second, which nobody takes.
+  const Bytes first(4U << 20U);  // The second message stays in flight: no buffer is posted for it.
   const Bytes second(4U << 20U);
   ASSERT_NE(post_until_taken(*pair.sender, first, nullptr), nullptr);
   ASSERT_NE(post_until_taken(*pair.sender, second, nullptr), nullptr);
@@ -83,17 +82,18 @@ TEST_P(ProcessEnd, OfASenderWithAMessageUnderWayIsToldToo) {
   expect_told(**again);
 }
 
-TEST_P(ProcessEnd, OfAReceiverIsToldToItsSender) {
+TEST_P(ProcessEnd, SenderIsNotifiedByAReceiver) {
   Pair pair = connect(hosts[0], hosts[1]);
-  const Bytes large(4U << 20U);  // Nobody posts for it.
+  const Bytes large(4U << 20U);  // No buffer is posted for it.
   Request* sending = post_until_taken(*pair.sender, large, nullptr);
   ASSERT_NE(sending, nullptr);
   hosts[1].drain();
   expect_told(*sending);
 }
 
-// What was received is not taken back: the last words come behind the last acknowledgement.
-TEST_P(ProcessEnd, OfAReceiverLosesNoMessageThatItHas) {
+// The receiver's notification follows the last acknowledgement, so the sender first sees its
+// message complete.
+TEST_P(ProcessEnd, SendCompletesIfTheReceiverHadTheMessage) {
   Pair pair = connect(hosts[0], hosts[1]);
   const Bytes sent = pattern(300'000, 1);
   Bytes received(sent.size());
@@ -107,8 +107,9 @@ TEST_P(ProcessEnd, OfAReceiverLosesNoMessageThatItHas) {
   EXPECT_TRUE(log.warnings().empty()) << log.warned();
 }
 
-// NCCL's threads may still be inside: they see requests that do not end, not a failure to report.
-TEST_P(ProcessEnd, SaysNothingInTheProcessThatEnds) {
+// NCCL's threads of the ending process may still poll: their requests stay pending rather than
+// fail.
+TEST_P(ProcessEnd, RequestsOfTheEndingProcessStayPending) {
   Pair pair = connect(hosts[0], hosts[1]);
   Bytes buffer(100, std::byte{0xee});
   const auto receiving = post_recv(*pair.receiver, buffer);
@@ -118,11 +119,11 @@ TEST_P(ProcessEnd, SaysNothingInTheProcessThatEnds) {
   ASSERT_TRUE(done);
   EXPECT_FALSE(*done);
   EXPECT_EQ(buffer, Bytes(100, std::byte{0xee}));
-  // And they may close.
+  // Closing is still allowed.
   pair.receiver.reset();
 }
 
-TEST_P(ProcessEnd, WaitsForNobodyWhoHasHeard) {
+TEST_P(ProcessEnd, DrainReturnsOnceThePeerIsNotified) {
   Pair pair = connect(hosts[0], hosts[1]);
   const Bytes large(4U << 20U);
   ASSERT_NE(post_until_taken(*pair.sender, large, nullptr), nullptr);
@@ -131,9 +132,9 @@ TEST_P(ProcessEnd, WaitsForNobodyWhoHasHeard) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, kAtOnce);
 }
 
-// The processes of a job end one shortly after the other. What the first has not closed it resets,
-// or the next would wait for the acknowledgement of its own last words.
-TEST_P(ProcessEnd, WaitsForNobodyWhoEndedBefore) {
+// The processes of a job end shortly after each other. The first resets its open connections, or
+// the second would wait for the acknowledgement of its notification.
+TEST_P(ProcessEnd, DrainDoesNotWaitForAPeerThatEndedBefore) {
   for (const std::size_t first : {0U, 1U}) {
     SCOPED_TRACE(first == 0 ? "the sender ends first" : "the receiver ends first");
     TwoHosts both{{.mode = GetParam(), .drain_timeout_ms = 5000}};
@@ -150,9 +151,8 @@ TEST_P(ProcessEnd, WaitsForNobodyWhoEndedBefore) {
   }
 }
 
-// A connect that NCCL still polls: the link timeout may expire meanwhile, which is no
-// failure of a connection any more.
-TEST_P(ProcessEnd, IsNoFailureOfAConnectThatWaitsForTheLink) {
+// NCCL may still poll a connect of the ending process when its timeout for the link expires.
+TEST_P(ProcessEnd, ConnectThatWaitsForTheLinkDoesNotFail) {
   std::atomic<link::LinkState> state{link::LinkState::kDown};
   link::MemoryLinkOptions cable;
   cable.mtu_bytes = 9000;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Real workers behind real pollers: large messages arrive whole, what a GPU polls turns up in
-// order, and whoever ends a connection has his memory back.
+// Real workers behind real pollers: large messages arrive whole, bytes become visible in the order
+// that a polling GPU needs, and nothing is written to memory after its connection is closed.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -42,7 +42,7 @@ using test::post_until_taken;
 HostOptions with_workers(config::PollerMode mode) {
   HostOptions options;
   options.mode = mode;
-  options.workers = 3;  // Where there are so many CPUs.
+  options.workers = 3;  // Fewer if the machine has fewer CPUs.
   return options;
 }
 
@@ -56,7 +56,7 @@ TEST_P(Workers, LargeMessagesArriveWhole) {
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one CPU: no workers";
   TwoHosts hosts(with_workers(GetParam()));
   auto pair = connect(hosts[0], hosts[1]);
-  constexpr std::size_t kBytes = 600'000;  // No whole number of stretches.
+  constexpr std::size_t kBytes = 600'000;  // Not a multiple of a stretch (msg/copy_jobs.h).
   const Bytes sent = pattern(8 * kBytes, 3);
   for (int round = 0; round < 3; ++round) {
     Bytes received(8 * kBytes);
@@ -77,7 +77,7 @@ TEST_P(Workers, LargeMessagesArriveWhole) {
   }
 }
 
-// The receiving rank is aborted in the middle of messages, and uses its buffers for something else.
+// The receiving rank is aborted during a message and reuses its buffer.
 TEST_P(Workers, NothingIsWrittenAfterAConnectionIsClosed) {
   constexpr std::size_t kBytes = 4U << 20;
   const Bytes sent = pattern(kBytes, 4);
@@ -96,16 +96,16 @@ TEST_P(Workers, NothingIsWrittenAfterAConnectionIsClosed) {
   }
 }
 
-// All threads of the process, as an administrator's cpuset would.
+// Moves all threads of the process, as a change of its cpuset does.
 void move_all_threads(const cpu_set_t& cpus) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task"))
     sched_setaffinity(std::stoi(entry.path().filename()), sizeof cpus, &cpus);
 }
 
-TEST_P(Workers, CpusThatAreTakenAwayCostTimeOnly) {
+TEST_P(Workers, MessagesArriveWhileTheProcessLosesCpus) {
   cpu_set_t all;
   ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
-  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one CPU: there is none to take away";
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one CPU: none can be removed";
   const test::LogCapture log;
   TwoHosts hosts(with_workers(GetParam()));
   auto pair = connect(hosts[0], hosts[1]);
@@ -131,7 +131,7 @@ TEST_P(Workers, CpusThatAreTakenAwayCostTimeOnly) {
   EXPECT_TRUE(log.warnings().empty()) << log.warned();
 }
 
-TEST(WorkersSaid, TheInitLineTellsHowManyAndWhy) {
+TEST(WorkersLog, InitLineHasTheNumberOfWorkersAndTheReason) {
   const test::LogCapture log;
   {
     HostOptions options;
@@ -148,11 +148,12 @@ TEST(WorkersSaid, TheInitLineTellsHowManyAndWhy) {
   EXPECT_TRUE(said("3 workers (as poller.workers says)") || said("(poller.workers is 3, but"));
 }
 
-// The reader plays a GPU with LL128: in a posted buffer it waits for the flag at the end of a line,
-// and then takes the line for complete. Frames end anywhere in lines, stretches do not.
-TEST_P(Workers, NoFlagShowsBeforeItsData) {
+// The reader acts as a GPU with NCCL's LL128: in a posted buffer it polls the flag at the end of a
+// 128-byte line, and then reads the line as complete. Frames may end inside a line, the
+// stretches that workers copy do not.
+TEST_P(Workers, FlagOfALineIsNeverVisibleBeforeItsData) {
 #ifdef ZTCP_TSAN
-  GTEST_SKIP() << "races on purpose: the reader is a GPU";
+  GTEST_SKIP() << "the reader races on purpose, as a GPU does";
 #else
   constexpr std::size_t kLineBytes = 128;
   constexpr std::size_t kBytes = 256U << 10;

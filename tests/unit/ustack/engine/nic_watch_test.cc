@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 struct NicWatchTest : testing::Test {
-  // As often as a poller does.
+  // Looks once a second, as an Engine does.
   std::vector<Finding> look_for(Duration span) {
     std::vector<Finding> found;
     for (const TimePoint end = now + span; now < end; now += 1s)
@@ -32,13 +32,13 @@ struct NicWatchTest : testing::Test {
   TimePoint now{1000s};
 };
 
-TEST_F(NicWatchTest, AQuietNetworkIsNoNews) {
+TEST_F(NicWatchTest, FaultlessNetworkCausesNoFinding) {
   counts.tcp.rx_segments = 1'000'000'000;
-  counts.acceptor.refused_flows = 3000;  // An all-to-all gets fewer flows, as is meant.
+  counts.acceptor.refused_flows = 3000;  // An all-to-all gets fewer flows, as intended.
   EXPECT_TRUE(look_for(1h).empty());
 }
 
-TEST_F(NicWatchTest, StrangersAreFoundWithTheirCounts) {
+TEST_F(NicWatchTest, InvalidHellosAreFoundWithTheirCounters) {
   look_for(3s);
   counts.acceptor.strays_bad_magic = 30;
   counts.acceptor.strays_timed_out = 7;
@@ -50,7 +50,7 @@ TEST_F(NicWatchTest, StrangersAreFoundWithTheirCounts) {
   EXPECT_EQ(parts(found[0]), "30 strays_bad_magic, 7 strays_timed_out");
 }
 
-TEST_F(NicWatchTest, EachKindSpeaksOnceAMinute) {
+TEST_F(NicWatchTest, EachTroubleIsReportedOnceAMinute) {
   int found = 0;
   for (int second = 0; second < 600; ++second) {
     counts.acceptor.strays_unknown_cookie += 100;
@@ -60,7 +60,7 @@ TEST_F(NicWatchTest, EachKindSpeaksOnceAMinute) {
   EXPECT_EQ(found, 2 * 10);
 }
 
-TEST_F(NicWatchTest, TheNextLineCountsFromTheLast) {
+TEST_F(NicWatchTest, SecondFindingCountsFromTheFirst) {
   counts.tcp.rx_bad_checksum = 10;
   ASSERT_EQ(look_for(1s).size(), 1U);
   counts.tcp.rx_bad_checksum = 500;
@@ -72,15 +72,15 @@ TEST_F(NicWatchTest, TheNextLineCountsFromTheLast) {
   EXPECT_EQ(parts(found[0]), "490 rx_bad_checksum");
 }
 
-// One a minute for a day is a cable nobody would change for it.
-TEST_F(NicWatchTest, AFewNowAndThenStayBelowTheThreshold) {
+// No operator would replace a cable for one damaged frame a minute.
+TEST_F(NicWatchTest, RareErrorsStayBelowTheThreshold) {
   for (int minute = 0; minute < 1440; ++minute) {
     counts.tcp.rx_bad_checksum += 1;
     EXPECT_TRUE(look_for(60s).empty());
   }
 }
 
-TEST_F(NicWatchTest, WhatWasHeldAndDroppedIsSaidOfBothWhoDropIt) {
+TEST_F(NicWatchTest, DropsOfTheStackAndTheLinkAreOneFinding) {
   counts.tcp.rx_dropped_no_memory = 600;
   counts.link.rx_dropped_no_memory = 400;
   const auto found = look_for(1s);
@@ -89,8 +89,8 @@ TEST_F(NicWatchTest, WhatWasHeldAndDroppedIsSaidOfBothWhoDropIt) {
   EXPECT_EQ(parts(found[0]), "600 rx_no_memory, 400 link_no_memory");
 }
 
-// It may be the only connection that the job still waits for.
-TEST_F(NicWatchTest, OneConnectionWithoutMemoryIsNews) {
+// The job may be waiting for this one connection.
+TEST_F(NicWatchTest, OneConnectionRejectedForLackOfMemoryIsReported) {
   counts.acceptor.refused_no_memory = 1;
   const auto found = look_for(1s);
   ASSERT_EQ(found.size(), 1U);
@@ -98,7 +98,7 @@ TEST_F(NicWatchTest, OneConnectionWithoutMemoryIsNews) {
   EXPECT_EQ(parts(found[0]), "1 refused_no_memory");
 }
 
-TEST_F(NicWatchTest, ThreeQuarrelsAboutAnAddressAreNews) {
+TEST_F(NicWatchTest, ThreeArpConflictsAreReported) {
   counts.tcp.arp_mac_changes = 1;  // A neighbour that moved.
   EXPECT_TRUE(look_for(60s).empty());
   counts.tcp.arp_conflicts = 3;

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A line, looked at every `gap` by somebody who always has more to send.
+// A line and its sender, which runs a turn after each `gap` and always has more to send.
 class Line {
  public:
   explicit Line(std::uint64_t bytes_per_us, std::uint64_t frame_bytes = 1500)
@@ -29,7 +29,7 @@ class Line {
     most_queued = std::max(most_queued, queued_);
   }
 
-  std::uint64_t dry_bytes = 0;  // That the line could have carried and did not have.
+  std::uint64_t dry_bytes = 0;  // Bytes that the line could have sent while its queue was empty.
   std::uint64_t most_queued = 0;
 
  private:
@@ -43,19 +43,19 @@ class Line {
   QueueLimit limit;
 };
 
-TEST(QueueLimit, ASlowLineGetsTheLeast) {
+TEST(QueueLimit, SlowLineGetsTheMinimum) {
   Line line(125);  // 1 Gb/s
   for (int i = 0; i < 100'000; ++i) line.look_after(5us);
   EXPECT_EQ(line.limit.limit_bytes(), QueueLimit::kLeastBytes);
 }
 
-TEST(QueueLimit, ItIsNeverBelowTwoFrames) {
+TEST(QueueLimit, IsAtLeastTwoFrames) {
   constexpr std::uint64_t kSuperSegment = 65535;
   EXPECT_EQ(QueueLimit(kSuperSegment).limit_bytes(), 2 * kSuperSegment);
 }
 
-// 100 Gb/s, every 20 us: 250 kB between two looks.
-TEST(QueueLimit, GrowsToWhatTheLineNeedsAndStays) {
+// 100 Gb/s and a turn every 20 us: 250 kB between two turns.
+TEST(QueueLimit, GrowsUntilTheLineStaysBusy) {
   Line line(12'500);
   for (int i = 0; i < 10; ++i) line.look_after(20us);
   line.dry_bytes = 0;
@@ -64,7 +64,7 @@ TEST(QueueLimit, GrowsToWhatTheLineNeedsAndStays) {
   EXPECT_LE(line.most_queued, 3 * 250'000U);
 }
 
-TEST(QueueLimit, FollowsAPollerThatComesByLessOften) {
+TEST(QueueLimit, GrowsAndShrinksWithTheTimeBetweenTurns) {
   Line line(1'250);
   for (int i = 0; i < 1000; ++i) line.look_after(5us);
   EXPECT_EQ(line.limit.limit_bytes(), QueueLimit::kLeastBytes);
@@ -72,13 +72,13 @@ TEST(QueueLimit, FollowsAPollerThatComesByLessOften) {
   line.dry_bytes = 0;
   for (int i = 0; i < 1000; ++i) line.look_after(1ms);
   EXPECT_EQ(line.dry_bytes, 0U);
-  // And back: an absence is not remembered for ever.
+  // The limit shrinks again when turns are frequent again.
   for (int i = 0; i < 400'000; ++i) line.look_after(5us);
   EXPECT_EQ(line.limit.limit_bytes(), QueueLimit::kLeastBytes);
 }
 
-// An absence now and then, as every thread has them, costs the line nothing after the first.
-TEST(QueueLimit, KeepsEnoughForTheGapsThereAre) {
+// Every thread is off its CPU now and then: after the first such gaps the line never runs dry.
+TEST(QueueLimit, CoversOccasionalGapsBetweenTurns) {
   Line line(1'250);
   const auto a_while = [&] {
     for (int i = 0; i < 20'000; ++i) line.look_after(5us);
@@ -90,7 +90,7 @@ TEST(QueueLimit, KeepsEnoughForTheGapsThereAre) {
   EXPECT_EQ(line.dry_bytes, 0U);
 }
 
-TEST(QueueLimit, WhoHasLittleToSendIsNotHeldBackAfterASilence) {
+TEST(QueueLimit, SenderWithLittleDataHasTheMinimumAfterIdleTime) {
   QueueLimit limit(1500);
   EXPECT_EQ(limit.room(TimePoint(1s), 0, 0), QueueLimit::kLeastBytes);
   EXPECT_EQ(limit.room(TimePoint(100s), 1000, 0), QueueLimit::kLeastBytes);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr TimePoint kNow{std::chrono::seconds(1)};
 
-// Takes as many frames as it is told to, and remembers their payload.
+// Accepts `takes` frames and records their payload.
 class NarrowLink final : public link::Link {
  public:
   const link::LinkCapabilities& capabilities() const override { return caps; }
@@ -51,7 +51,7 @@ class NarrowLink final : public link::Link {
   std::vector<std::string> sent;
 };
 
-// A stack with frames to send, each in two pieces of memory of its user's.
+// Stands in for a Stack: has frames to send, each with two fragments of user memory.
 struct Source {
   void queue(const std::string& text, bool repeat) {
     texts.push_back(text);
@@ -85,7 +85,7 @@ struct TransmitterTest : testing::Test {
   Transmitter transmitter{link.caps.max_super_segment_bytes};
 };
 
-TEST_F(TransmitterTest, MakesNoMoreThanThereIsRoomFor) {
+TEST_F(TransmitterTest, CollectsNoMoreFramesThanTheLinkHasRoomFor) {
   for (int i = 0; i < 100; ++i) source.queue("data", false);
   link.room.frames = 5;
   link.takes = 5;
@@ -101,7 +101,7 @@ TEST_F(TransmitterTest, MakesNoMoreThanThereIsRoomFor) {
   EXPECT_EQ(link.offered, Transmitter::kBurst) << "in bursts, not one by one";
 }
 
-TEST_F(TransmitterTest, ATurnEndsSometime) {
+TEST_F(TransmitterTest, SendsALimitedNumberOfFramesInATurn) {
   for (std::size_t i = 0; i < 2 * Transmitter::kFramesPerTurn; ++i) source.queue("data", false);
   transmitter.run(source, link, kNow);
   EXPECT_EQ(source.frames.size(), Transmitter::kFramesPerTurn);
@@ -114,11 +114,13 @@ TEST_F(TransmitterTest, BytesBeyondTheLimitStayInTheStack) {
   transmitter.run(source, link, kNow);
   const std::uint64_t limit = transmitter.limit().limit_bytes();
   EXPECT_GE(link.sent.size() * large.size(), limit - large.size());
-  EXPECT_LE(link.sent.size() * large.size(), limit + large.size()) << "one frame beyond it at most";
+  EXPECT_LE(link.sent.size() * large.size(), limit + large.size())
+      << "at most one frame beyond the limit";
 }
 
-// The repeat's first copy is acknowledged while it waits, and its owner writes on.
-TEST_F(TransmitterTest, ARepeatThatIsRefusedGoesLaterAsItWas) {
+// An ACK of the first copy releases the memory while the retransmission waits, and the owner reuses
+// it.
+TEST_F(TransmitterTest, RefusedRetransmissionKeepsItsPayload) {
   source.queue("first", false);
   source.queue("again", true);
   source.queue("third", true);
@@ -133,8 +135,8 @@ TEST_F(TransmitterTest, ARepeatThatIsRefusedGoesLaterAsItWas) {
   EXPECT_EQ(transmitter.refusals(), 2U);
 }
 
-// A session failed and its user has the memory back; the frames of all others are as good as ever.
-TEST_F(TransmitterTest, DetachedPayloadIsNotTheUsersAnyMore) {
+// A session failed and its user reuses the memory, while its frames still wait for the link.
+TEST_F(TransmitterTest, DetachedPayloadIsIndependentOfUserMemory) {
   const std::string super(60'000, 's');
   source.queue("plain", false);
   source.queue(super, false);
@@ -146,7 +148,7 @@ TEST_F(TransmitterTest, DetachedPayloadIsNotTheUsersAnyMore) {
   link.takes = SIZE_MAX;
   transmitter.run(source, link, kNow);
   EXPECT_EQ(link.sent, (std::vector<std::string>{"plain", super}));
-  // The same places again.
+  // Again, in the same slots.
   source.queue("later", false);
   link.takes = 0;
   transmitter.run(source, link, kNow);
@@ -157,8 +159,8 @@ TEST_F(TransmitterTest, DetachedPayloadIsNotTheUsersAnyMore) {
   EXPECT_EQ(link.sent.back(), "later");
 }
 
-// The link's stall timeout runs on while its refused frames wait here.
-TEST(Transmitter, APeerOfAMeshThatIsNotRunningHoldsUpNobodyElse) {
+// The mesh's timeout for a peer runs on while frames to that peer wait in the Transmitter.
+TEST(Transmitter, StoppedPeerOfAMeshBlocksOthersOnlyUntilItsTimeout) {
   constexpr MacAddress kStopped{{2, 0, 0, 0, 0, 1}};
   constexpr MacAddress kRunning{{2, 0, 0, 0, 0, 2}};
   auto stopped = std::make_unique<NarrowLink>();
@@ -180,7 +182,7 @@ TEST(Transmitter, APeerOfAMeshThatIsNotRunningHoldsUpNobodyElse) {
   Transmitter transmitter(mesh->capabilities().mtu_bytes);
   transmitter.run(source, *mesh, kNow);
   transmitter.run(source, *mesh, kNow + link::kMeshStallTimeout / 2);
-  EXPECT_TRUE(arrived.empty()) << "it may be busy only";
+  EXPECT_TRUE(arrived.empty()) << "the stopped peer may only be busy";
   transmitter.run(source, *mesh, kNow + link::kMeshStallTimeout);
   EXPECT_EQ(arrived, std::vector<std::string>{"to the one that runs"});
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Two hosts joined in memory, with messages between them, a frame lost now and then and a ring that
-// is often full: once they run, a turn of theirs allocates nothing, takes no lock and makes no
-// system call.
+// In the steady state a turn allocates nothing, takes no lock and makes no system call. Two hosts
+// exchange messages over a link in memory that loses some frames and often has a full ring.
 #include <atomic>
 #include <chrono>
 #include <dlfcn.h>
@@ -30,7 +29,7 @@ std::atomic<std::size_t> locks_taken{0};
 
 }  // namespace
 
-// In front of libc's, for every caller in this program.
+// Replaces libc's function for all callers in this program.
 extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) {
   using Lock = int (*)(pthread_mutex_t*);
   static const auto real = reinterpret_cast<Lock>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
@@ -46,7 +45,8 @@ using namespace std::chrono_literals;
 constexpr msg::Cookie kCookie{std::byte{7}};
 constexpr std::uint16_t kMtuBytes = 9000;
 
-// Loses a frame now and then, and tells nothing of its ring beforehand, as most DPDK drivers.
+// Loses every lose_every-th frame and, like most DPDK drivers, does not report the room of its
+// ring.
 class ThinLink final : public link::Link {
  public:
   explicit ThinLink(std::unique_ptr<link::Link> inner) : inner_(std::move(inner)) {}
@@ -74,7 +74,7 @@ class ThinLink final : public link::Link {
   std::size_t sent_ = 0;
 };
 
-// A comm in small: posts one message each time that its doorbell is rung.
+// Stands in for a comm: posts one message each time its doorbell is rung.
 struct User final : comms::Client, msg::SendOwner, msg::RecvOwner {
   void on_doorbell(TimePoint now) override {
     if (sender != nullptr)
@@ -150,7 +150,7 @@ class Host final : private TurnEvents, public msg::ListenerEvents {
   const TurnContext context_{link, clients_, *this};
 
  public:
-  User* const user;  // The clients'.
+  User* const user;  // Owned by clients_.
 
  private:
   const std::size_t index_;
@@ -170,13 +170,13 @@ class Pair {
     for (int i = 0; i < 1000 && !(sent->ready && received->ready); ++i) turn();
   }
 
-  // One of each side, 20 us later.
+  // Advances the time by 20 us and runs a turn of each side.
   void turn() {
     now += 20us;
     client.turn(now);
     server.turn(now);
   }
-  // A message of each size and both orders of posting. False: stuck.
+  // Transfers a message of each size, in both orders of posting. False: a message did not arrive.
   bool exchange() {
     for (const std::size_t size : {0UL, 8UL, 1000UL, 65'536UL, 1UL << 20}) {
       for (const bool ahead : {true, false}) {
@@ -208,7 +208,7 @@ class Pair {
 class TurnSteadyState : public testing::Test {
  protected:
   TurnSteadyState() : pair_(std::make_unique<Pair>()) {
-    // All flows open, all sizes seen, and losses repaired.
+    // Warm-up: opens all flows, sends all sizes and repairs losses.
     pair_->client.link.lose_every = 211;
     pair_->server.link.lose_every = 97;
     warm_ = pair_->exchange() && pair_->exchange();
@@ -222,7 +222,7 @@ class TurnSteadyState : public testing::Test {
   bool warm_ = false;
 };
 
-TEST_F(TurnSteadyState, NeitherAllocatesNorLocks) {
+TEST_F(TurnSteadyState, DoesNotAllocateOrLock) {
   ASSERT_TRUE(warm_);
   const std::uint64_t resent = pair_->client.engine.stack().counters().tx_retransmitted_bytes;
   const std::uint64_t refused = pair_->client.refusals();
@@ -241,8 +241,8 @@ TEST_F(TurnSteadyState, NeitherAllocatesNorLocks) {
   EXPECT_GT(pair_->client.refusals(), refused);
 }
 
-// The guards themselves: they do see.
-TEST_F(TurnSteadyState, LocksAreCounted) {
+// Tests the lock counter itself.
+TEST_F(TurnSteadyState, LockCounterSeesLocks) {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   const std::size_t before = locks_taken.load();
   pthread_mutex_lock(&mutex);
@@ -252,7 +252,7 @@ TEST_F(TurnSteadyState, LocksAreCounted) {
 
 using TurnSteadyStateDeathTest = TurnSteadyState;
 
-// Strict seccomp kills whoever calls more than read, write and exit.
+// Strict seccomp kills a thread that makes any system call but read, write and exit.
 TEST_F(TurnSteadyStateDeathTest, MakesNoSystemCall) {
   ASSERT_TRUE(warm_);
   const auto confined = [this](bool misbehave) {
