@@ -25,9 +25,6 @@ COLUMNS, ROW_COLUMNS, PARAGRAPH_WORDS, SUBJECT_CHARACTERS = 100, 200, 90, 72
 RELATIVES_PER_1000, OPENINGS_PER_1000 = 2, 2
 FEW_WORDS = 500  # A folder with fewer words may have one of either.
 
-# Folders and pages that are still to be rewritten.
-BEHIND = set()
-
 RELATIVE = re.compile(r"\b(who|whoever|whom|whose|what|whatever)\b", re.IGNORECASE)
 OPENING = re.compile(r"(?:^|[.!?:] )(Who|Whoever|What|Whatever|Whose|Of|Nor)\b")
 SENTENCE = re.compile(r"[.!?](?: |$)")
@@ -56,10 +53,6 @@ def group_of(path):
     parts = path.split("/")[:-1]
     deep = 3 if parts[:2] in (["tests", "unit"], ["tools", "ztcp_setup"]) else 2
     return "/".join(parts[:deep]) or "."
-
-
-def is_behind(path):
-    return any(path == place or path.startswith(place + "/") for place in BEHIND)
 
 
 def comments(text, mark):
@@ -196,8 +189,6 @@ def main():
     if arguments.counts:
         print_counts(counts, message_counts)
         return 0
-    found = [(place, problem) for place, problem in found
-             if arguments.paths or not is_behind(place.split(":")[0])]
     if not arguments.paths:
         found += subject_offences(root)
     for place, problem in found:
