@@ -52,7 +52,7 @@ def instead():
     """The connection settings of a config hold also when none of its NICs is used."""
     with Fabric(2, topology="mesh", settings={"cluster_key": '"' + "5a" * 32 + '"'}) as fabric:
         rows_are_right(fabric.run_perf("--op", "sendrecv", *SWEEP, env=ASKED))
-        said(fabric, "2 of the 2 NICs of", "lo: kernel sockets")
+        said(fabric, "2 of the 2 NICs in", "lo: kernel sockets")
 
 
 def write_config(fabric, address, first_port, last_port, more=""):
