@@ -27,8 +27,8 @@ def why_failed(case):
         return " ".join(failure.get("message").split())[:300]
     said = "".join(part.text or "" for tag in ("system-out", "system-err") for part in case.iter(tag))
     begun = re.findall(r"^\[ RUN      \] (\S+)", said, re.MULTILINE)
-    reports = re.findall(r"^(?:SUMMARY: .*Sanitizer.*|.*runtime error:.*|.*terminate called.*)$", said,
-                         re.MULTILINE)
+    reports = re.findall(r"^(?:SUMMARY: .*Sanitizer.*|.*runtime error:.*|.*terminate called.*|FAILED: .*|"
+                         r"AssertionError.*)$", said, re.MULTILINE)
     return "; ".join([*(f"in {name}" for name in begun[-1:]), *reports[:1]])[:300]
 
 
