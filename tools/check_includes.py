@@ -70,7 +70,7 @@ LAYERS["tools/ztcp_setup"] = ["config", "hugepage", "transport/core", "tools/com
 CONFINED = [
     (r"rte_|ethdev_driver|bus_.*driver", ["transport/link", "hugepage", "tests/unit/link"]),
     (r"infiniband/", ["transport/verbs", "tests/support/verbs"]),
-    (r"toml", ["config/file/parse.cc"]),
+    (r"toml", ["config/file/table_reader.h"]),
     (r"hwloc", ["config/topology/topology.cc"]),
     (r"CLI/", ["tools", "bench"]),
     (r"nlohmann/", ["tools", "bench", "tests"]),
