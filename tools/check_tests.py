@@ -16,8 +16,6 @@ UNIT = pathlib.Path("tests/unit")
 MIRRORED = ["config", "tools/ztcp_setup", "tools/common"]
 # Sources that are visible only through another one -> the test that covers them.
 TESTED_BY = {
-    "config/check/acs": "config/check/verbs_test",
-    "config/check/verbs_network": "config/check/verbs_test",
     "config/file/validate_together": "config/file/validate_test",
     "config/machine/readings": "config/machine/live_machine_test",
     "config/problem": "config/check/check_test",

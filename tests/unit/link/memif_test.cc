@@ -19,6 +19,7 @@
 #include "config/file/schema.h"
 #include "tests/unit/link/frames.h"
 #include "tests/unit/link/kept.h"
+#include "tests/unit/link/memif_links.h"
 #include "tests/unit/link/peer.h"
 #include "transport/link/dpdk_link.h"
 #include "transport/link/eal.h"
@@ -30,58 +31,6 @@ using test::flatten;
 using test::Peer;
 using test::SentFrame;
 using test::within_seconds;
-
-class Memif : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    EalConfig config;
-    config.node_memory_mib = {320};
-    ASSERT_TRUE(start_eal(config));
-    register_poller_thread();
-  }
-
-  void SetUp() override {
-    // With "/0.sock" the longest path that the kernel accepts; DPDK's message to other processes is
-    // shorter.
-    std::string pattern = testing::TempDir().append(94 - testing::TempDir().size(), 'm') + "XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  MemifConfig config(MemifRole role, std::uint16_t mtu_bytes) const {
-    MemifConfig c;
-    c.socket_path = folder_ + "/0.sock";
-    c.role = role;
-    c.mac = {{0x02, 0, 0, 0, 0, static_cast<std::uint8_t>(role)}};
-    c.mtu_bytes = mtu_bytes;
-    return c;
-  }
-
-  static bool both_up(Link& a, Link& b) {
-    return within_seconds(30, [&] {
-      std::array<RxFrame, 1> none;
-      a.release(std::span(none).first(a.receive(none)));
-      b.release(std::span(none).first(b.receive(none)));
-      return a.is_up() && b.is_up();
-    });
-  }
-
-  // Sends `sent` until it comes back: the peer may have become ready only now.
-  static bool echoed(Link& link, SentFrame& sent) {
-    bool same = false;
-    return within_seconds(60, [&] {
-      std::array<RxFrame, 32> received;
-      if (!same) link.transmit({&sent.frame(), 1});
-      const std::size_t count = link.receive(received);
-      for (std::size_t i = 0; i < count; ++i) same = same || flatten(received[i]) == sent.bytes();
-      link.release(std::span(received).first(count));
-      return same;
-    });
-  }
-
-  std::string folder_;
-};
 
 void expect_exchanged(Link& from, Link& to, SentFrame& sent) {
   ASSERT_EQ(from.transmit({&sent.frame(), 1}), 1U);
@@ -241,72 +190,6 @@ TEST_F(Memif, TalksToAnUnprivilegedProcess) {
     SentFrame sent(size, size, 1 + size % 8);
     ASSERT_TRUE(echoed(**client, sent)) << size;
   }
-}
-
-class MemifPeerDies : public Memif, public testing::WithParamInterface<const char*> {};
-
-// The peer is killed while we transmit: the rings vanish, and nothing else happens.
-TEST_P(MemifPeerDies, LinkDropsFramesUntilItComesBack) {
-  const std::string peer_role = GetParam();
-  const MemifRole our_role = peer_role == "server" ? MemifRole::kClient : MemifRole::kServer;
-  auto link = open_memif(config(our_role, 9000));
-  ASSERT_TRUE(link);
-  for (std::uint32_t life = 0; life < 6; ++life) {
-    Peer peer({"echo", folder_ + "/0.sock", peer_role, "9000"});
-    SentFrame sent(life, 5000, 3);
-    ASSERT_TRUE(echoed(**link, sent)) << life;
-    EXPECT_TRUE((*link)->is_up());
-
-    std::atomic<bool> killed{false};
-    std::thread killer([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(3 * life));
-      peer.kill();
-      killed = true;
-    });
-    SentFrame load(99, 9014, 8);
-    const std::vector<TxFrame> burst(32, load.frame());
-    const bool went_down = within_seconds(30, [&] {
-      for (int i = 0; i < 20; ++i) {
-        (*link)->transmit(burst);
-        std::array<RxFrame, 32> received;
-        (*link)->release(std::span(received).first((*link)->receive(received)));
-      }
-      return killed && !(*link)->is_up();
-    });
-    killer.join();
-    ASSERT_TRUE(went_down) << life;
-    EXPECT_EQ((*link)->transmit(burst), burst.size()) << "a cable without an end takes everything";
-  }
-  EXPECT_GT((*link)->counters().tx_dropped, 0U);
-}
-
-INSTANTIATE_TEST_SUITE_P(Roles, MemifPeerDies, testing::Values("server", "client"),
-                         [](const auto& row) { return std::string("peer_") + row.param; });
-
-// A rank is killed with kill -9 while its forked child lives on: the next one has the link within 5
-// s.
-TEST_P(MemifPeerDies, AForkedChildOfThePeerDoesNotHoldTheConnection) {
-  const std::string peer_role = GetParam();
-  const std::string socket = folder_ + "/0.sock";
-  auto link =
-      open_memif(config(peer_role == "server" ? MemifRole::kClient : MemifRole::kServer, 1500));
-  ASSERT_TRUE(link);
-  SentFrame sent(1, 1000, 2);
-  Peer owner({"echo-fork", socket, peer_role, "1500"});
-  ASSERT_TRUE(echoed(**link, sent));
-  ASSERT_TRUE(within_seconds(30, [&] { return std::filesystem::exists(socket + ".child"); }));
-  pid_t child = 0;
-  std::ifstream(socket + ".child") >> child;
-  ASSERT_GT(child, 0);
-  owner.kill();
-  std::array<RxFrame, 32> stale;
-  EXPECT_TRUE(within_seconds(30, [&] {
-    (*link)->release(std::span(stale).first((*link)->receive(stale)));
-    return !(*link)->is_up();
-  })) << "the child holds the connection";
-  Peer next({"echo", socket, peer_role, "1500"});
-  EXPECT_TRUE(echoed(**link, sent));
-  EXPECT_EQ(kill(child, SIGKILL), 0) << "the child was gone";
 }
 
 // A mapping holds its file open as a descriptor does: a NIC's registers in a child's address space
