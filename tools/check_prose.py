@@ -122,6 +122,8 @@ def page_offences(path, text, counts):
         limit = ROW_COLUMNS if line.lstrip().startswith("|") or is_code else COLUMNS
         if len(line) > limit and not re.match(r"\s*(\[.*\]: |!\[|<)", line):
             yield f"{path}:{number}", f"{len(line)} columns: at most {limit}"
+        if not is_code and re.match(r"#+ (Who|What|Whose|Of|Nor)\b", line):
+            yield f"{path}:{number}", "a heading begins without a subject"
     for number, words in paragraphs(text):
         counts[path].add(" ".join(words))
         if len(words) > PARAGRAPH_WORDS:

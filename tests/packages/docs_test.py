@@ -269,7 +269,7 @@ class Documents(unittest.TestCase):
 
     def test_training_numbers_are_those_of_the_record(self):
         record = (RESULTS / "nccl-h100-training.md").read_text()
-        told = table((ROOT / "README.md").read_text(), "## What was measured")
+        told = table((ROOT / "README.md").read_text(), "## Measurements")
         networks = ["ztcp, kernel sockets", "ztcp, shared memory", "NCCL's sockets, stock", "NCCL's sockets, 4 x 4"]
         for model, heading in (("transformer, 235 M parameters, DDP", "### Transformer, DDP"),
                                ("the same, FSDP", "### Transformer, FSDP"), ("ResNet-50, DDP", "### ResNet-50, DDP")):
