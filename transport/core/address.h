@@ -48,9 +48,9 @@ struct Ipv4Prefix {
   std::uint8_t length = 32;  // 0-32.
   std::uint32_t mask() const { return length == 0 ? 0U : ~0U << (32U - length); }
   bool contains(Ipv4Address a) const { return ((a.value ^ address.value) & mask()) == 0; }
-  // Whether `a` may be another host's address (RFC 1122 section 3.2.1.3): not "this network", not
-  // loopback, multicast, reserved or limited broadcast, nor this subnet's own or broadcast address,
-  // which /31 and /32 don't have (RFC 3021).
+  // Whether `a` may be the address of a single host, this one included (RFC 1122 section 3.2.1.3):
+  // not "this network", not loopback, multicast, reserved or limited broadcast, nor this subnet's
+  // own or broadcast address, which /31 and /32 don't have (RFC 3021).
   bool may_be_host(Ipv4Address a) const {
     const std::uint32_t net = a.value >> 24;
     if (net == 0 || net == 127 || net >= 224) return false;

@@ -69,8 +69,8 @@ struct GidWish {
 bool fits(const GidEntry& entry, const GidWish& wish);
 
 // For RoCE, in this order: entries that fit the wish; version 2, which routers forward, before 1;
-// the NIC's own address, then those of its network; IPv4 before IPv6; others before link-local. For
-// InfiniBand: the entry with a FLID, else the first. Nothing: the table has no usable entry.
+// the NIC's own address; those of its network; all others before link-local ones; IPv4 before IPv6.
+// For InfiniBand: the entry with a FLID, else the first. Nothing: the table has no usable entry.
 std::optional<GidEntry> choose_gid(std::span<const GidEntry> table, bool is_infiniband,
                                    const GidWish& wish = {});
 

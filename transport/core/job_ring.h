@@ -21,8 +21,8 @@ class Workers {
   virtual std::size_t count() const = 0;
   // Called after jobs were given to the worker, which may be asleep.
   virtual void wake(std::size_t worker) = 0;
-  // Called repeatedly while the giver can't go on before the worker has done a job. False: stop
-  // waiting; the the process ends, and the worker may never run again.
+  // Called repeatedly while the giver can't go on before the worker has done a job. False: go on
+  // without it; the process ends, and neither the worker nor its jobs may ever run again.
   virtual bool wait_for(std::size_t worker) = 0;
 
  protected:

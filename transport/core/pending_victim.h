@@ -15,8 +15,8 @@
 
 namespace ztcp {
 
-// The class of an address among `classes`. Two addresses of one class count as one, which is
-// harmless.
+// The class of an address among `classes`. Two addresses of one class count as one; addresses of
+// other classes are not affected.
 inline std::size_t class_of(const IpAddress& address, std::size_t classes) {
   constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
   const std::uint64_t bits = (address.high * kOdd ^ address.low) * kOdd;

@@ -62,8 +62,8 @@ std::uint16_t rx_room_bytes(std::uint16_t mtu_bytes) {
   return static_cast<std::uint16_t>(buffer_bytes(mtu_bytes) - 1);
 }
 
-// Memory of a pool of `count` buffers. In plain memory no object crosses a page: small ones are
-// packed into pages, larger ones begin on a page of their own.
+// Memory of a pool of `count` buffers. In plain memory an object that fits into a page does not
+// cross a page boundary; a larger one begins on a page of its own.
 std::uint64_t pool_bytes(std::uint32_t count, std::uint32_t room_bytes) {
   constexpr std::uint32_t kPerMbufBytes = 512;  // Headroom, private area, pool overhead.
   constexpr std::uint32_t kPageBytes = 4096;

@@ -82,8 +82,8 @@ class MeshLink final : public Link {
     return taken;
   }
 
-  // The ports set no limit. They take the time from this call, and so does this link, for
-  // `timeout`.
+  // The ports set no limit. They take the time from this call, and so does this link, to measure
+  // timeout_.
   TransmitRoom transmit_room(TimePoint now) override {
     now_ = now;
     for (Port& port : ports_) port.link->transmit_room(now);

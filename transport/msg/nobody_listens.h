@@ -2,8 +2,8 @@
 // Copyright the ztcp authors
 //
 // Detects from refused dials that a peer's process has ended. A living process keeps its listener;
-// if it has none, its host refuses the connection. That is believed after all dials were refused
-// for a while: a firewall may be starting up.
+// once the process has ended, its host refuses connections to that port. That is believed after all
+// dials were refused for a while: a firewall that is starting up refuses them, too.
 #pragma once
 
 #include <chrono>

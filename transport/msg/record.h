@@ -108,9 +108,9 @@
 // Ends. The sender's bye follows when all its messages are done, so that a receiver holds them all
 // by then and a buffer without one stays empty. The numbers of both byes cover all lanes.
 //
-// End of a process, whose memory may be going. It says bye on streams that refer to no message
-// memory. Otherwise the sender resets its flows and announces the end in the hello of one more,
-// which is refused: that session is over. Redialling is useless from then on.
+// End of a process, whose memory may be going. If no stream of the session refers to message
+// memory, it says bye. Otherwise the sender resets all its flows and announces the end in the hello
+// of one more, which is refused: that session is over. Redialling is useless from then on.
 //
 // Abort. A side that gives a session up with messages in flight announces it, since a reset alone
 // may mean a flow that is about to be dialled again. It sends a refusal with `aborted` as the last
@@ -124,11 +124,11 @@
 // has closed meanwhile, it refuses with `closed` and the count of its bye: the bye may have died
 // with the flows, and received messages are done.
 //
-// A killed process sends nothing, but a kernel closes its sockets, all at once. So a receiver that
-// has no flow left dials the address in its sender's hello, if its flows came from there, and sends
-// nothing on that connection: while the process lives, it is accepted. If the host refuses
-// connections for half a second, the process has ended; the same holds for a sender whose redials
-// are refused.
+// A killed process sends nothing, but if its sockets belong to the kernel, the kernel closes them,
+// all at once. So a receiver that has no flow left dials the address in its sender's hello, if its
+// flows came from there, and sends nothing on that connection: while the process lives, it is
+// accepted. If the host refuses connections for half a second, the process has ended; the same
+// holds for a sender whose redials are refused.
 #pragma once
 
 #include <array>

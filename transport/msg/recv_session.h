@@ -63,8 +63,8 @@ class RecvSession final : public CopyClient {
   void on_timers(TimePoint now);
   TimePoint next_deadline() const;
 
-  // False once the sender has closed, or is lost: all its messages are here, and its end loses
-  // nothing.
+  // False once the sender has closed, or is lost: all that can still be received of it is here, and
+  // its end loses nothing.
   bool needs_peer() const { return !has_bye_ && !is_sender_lost_; }
   Endpoint remote() const { return remote_; }
   // Bytes taken, or promised to chunks under way, without a posted buffer: never above the eager

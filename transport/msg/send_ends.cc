@@ -76,7 +76,7 @@ bool SendSession::give_up(TimePoint now) {
   return true;
 }
 
-// By a new stream, which is bounded like a redial.
+// Announces the end in the hello of a new stream, which is dialled for a redial window at most.
 void SendSession::say_by_hello(TimePoint now) {
   for (SendFlow& flow : flows_)
     if (flow.state() != SendFlow::State::kEnded) flow.drop(SendFlow::State::kGone);
@@ -112,7 +112,8 @@ bool SendSession::say_why(const Refusal& refusal) {
   return any;
 }
 
-// Copies that were all sent on one flow, on which the bye follows them.
+// If all copies were sent on one flow, they still arrive: the bye follows them there. Otherwise
+// aborts.
 void SendSession::cut_off() {
   if (is_finishing() && unsent_.empty() && messages_with_lost_units_ == 0 && !has_lent()) {
     const auto carries = [&](const SendFlow& flow) {

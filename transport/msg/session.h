@@ -78,7 +78,7 @@ struct SessionSettings {
   bool keeps_first_flow_free = false;
   // Sessions of one queue of a NIC, sending and receiving ones together.
   std::uint32_t max_sessions = 512;
-  // Each new receiver of an acceptor gets one of eager_shares of the remaining budget, up to
+  // Each new receiver of an acceptor gets the remaining budget divided by eager_shares, up to
   // eager_allowance_bytes, plus 4 KiB. So all allowances together stay below the budget plus 4 KiB
   // per possible session, in any order of arrival, and bounce memory stays below twice that.
   std::uint32_t eager_budget_bytes = 16U << 20;

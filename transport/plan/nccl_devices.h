@@ -21,8 +21,8 @@ struct NcclDeviceFacts {
   std::uint32_t mesh_queues = 0;  // Mesh: queues of the config.
 };
 
-// All interfaces of one host together are exposed as at most kMost, and each one as 1 or at least
-// kLeast.
+// The interfaces of one host share kMostNcclDevices equally; if the share of each is below
+// kLeastNcclDevices, each is exposed as one device.
 inline constexpr std::size_t kMostNcclDevices = 8;
 inline constexpr std::size_t kLeastNcclDevices = 4;
 

@@ -29,8 +29,8 @@ namespace ztcp::tcp {
 
 class Connection final : public Stream, public ListHook<> {
  public:
-  // Smaller values from a peer or router are ignored: they only cause load (RFC 9293's 536, less
-  // the headers of tunnels).
+  // A smaller MSS only causes load: a peer's is raised to this, a router's is ignored (RFC 9293's
+  // 536, less the headers of tunnels).
   static constexpr std::uint16_t kLeastMssBytes = 256;
 
   // LISTEN belongs to the Stack, which makes a connection of each SYN.

@@ -65,8 +65,8 @@ class SourcePorts {
     return find([](std::uint16_t) { return true; });
   }
 
-  // After the answer to port number `tried` came to another queue. If the NIC does not look at
-  // ports, the next one's answer would go there, too.
+  // After `tried` ports whose answers all came to another queue. If the NIC does not look at ports,
+  // the next one's answer would go there, too.
   bool may_try_another(int tried) const {
     if (shard_.spread != nullptr && !shard_.spread->hashes_ports) return false;
     return tried < (is_in_vain_ ? kFewTries : kMostTries);

@@ -14,8 +14,8 @@ struct Peer {
   IpAddress nic;
   std::uint32_t pid = 0;
   std::string host;  // Printable.
-  // Other processes use the NIC, too. Its kernel owns the connections to it and ends them with the
-  // process.
+  // The process shares its NIC with other processes: its connections belong to the host's kernel,
+  // which ends them with the process.
   bool shares_nic = false;
 };
 
