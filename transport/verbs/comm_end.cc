@@ -117,7 +117,7 @@ Result<int> CommEnd::poll(std::size_t index) {
   }
   for (int i = 0; i < count; ++i) {
     const ibv_wc& completion = completions[static_cast<std::size_t>(i)];
-    if (rail_state.health == RailState::Health::kDraining) [[unlikely]] {
+    if (rail_state.is_draining()) [[unlikely]] {
       connection_->recovery().take_drained(index, completion);
       continue;
     }
@@ -133,7 +133,7 @@ Result<int> CommEnd::poll(std::size_t index) {
         [[unlikely]]
       return tl::unexpected(fail(taken.error(), ""));
   }
-  if (rail_state.health == RailState::Health::kDraining) [[unlikely]]
+  if (rail_state.is_draining()) [[unlikely]]
     connection_->recovery().finish_draining(index);
   return count;
 }

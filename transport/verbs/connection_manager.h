@@ -59,8 +59,10 @@ class CmConnection {
   friend class ConnectionManager;
 
   const CmConnectionPlan plan_;
-  std::vector<CmId*> ids_;  // By queue pair. Used by the thread alone, as the next members.
+  // Used by the manager's thread alone.
+  std::vector<CmId*> ids_;  // By queue pair.
   std::size_t established_ = 0;
+  // Written by that thread. Other threads read why_ once state_ is kFailed.
   std::string why_;
   std::atomic<State> state_{State::kJoining};
   // Under the manager's lock.

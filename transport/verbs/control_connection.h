@@ -4,7 +4,7 @@
 // The kernel TCP connection beside a connection's queue pairs. The ends agree upon their queue
 // pairs over it (exchange.h); afterwards it shows when the peer closes or dies. Over several rails
 // there are further TCP connections, its paths (control_paths.cc), and the peer is gone when the
-// last one has ended. Used by the control thread alone.
+// last one has ended. Used under the control thread's lock.
 #pragma once
 
 #include <algorithm>

@@ -31,7 +31,8 @@ constexpr Duration kRedialGrace = std::chrono::seconds(3);
 // Per control connection. A path that has ended unnoticed has its successor beside it.
 constexpr std::size_t kMostPaths = std::size_t{2} * kMaxRails;
 
-// A path has ended, or was not established: dials it again later, and now all that are missing.
+// A path has ended, or was not established: dials it and all other missing paths, each after its
+// pause.
 void reroute(ControlConnection& control, ControlConnection::Route& ended) {
   const TimePoint now = clock_now();
   ended.path = nullptr;

@@ -51,8 +51,8 @@ class ControlThread {
 
   Duration connect_timeout() const { return settings_.connect_timeout; }
 
-  // Returns the endpoint of the listener that peers dial. The listeners of the first rail and of
-  // rails of TCP are opened at the first call.
+  // Returns the endpoint of the listener that peers dial. The first call opens the listeners of the
+  // first rail, of rails with an address of their own, and of rails of TCP.
   Result<Endpoint> listen(const RailSet& rails);
   void add_listener(const Cookie& cookie, std::shared_ptr<Arrivals> arrivals);
   // Peers that were not accepted are told.
@@ -181,8 +181,8 @@ class ControlThread {
   std::list<std::unique_ptr<ControlConnection>> controls_;
   std::deque<ControlConnection*> hellos_;  // Queued.
   TimePoint wait_due_{};                   // When their senders must next be told to wait.
-  std::vector<ControlConnection*>
-      silent_;  // Await their hellos, in order of arrival; some may have sent it since.
+  // Await their hellos, in order of arrival; some may have sent it since.
+  std::vector<ControlConnection*> silent_;
   std::unordered_map<const Connection*, ControlConnection*> control_of_;
   std::map<Cookie, std::shared_ptr<Arrivals>> listeners_;
   Tickets tickets_;                                         // Given to peers, for streams.

@@ -87,7 +87,7 @@ struct Device {
   std::string settings;  // Other than the defaults: "ack_timeout 20, NCCL_IB_SL 3".
 
   sockets::Device exchange;  // The interface for the exchange.
-  std::string choice;        // The source of `exchange`: "by /etc/ztcp.conf".
+  std::string choice;        // How the device was chosen: "by /etc/ztcp.conf".
 
   // For log lines: "mlx5_0 port 1", "TCP on eth1".
   std::string place() const {

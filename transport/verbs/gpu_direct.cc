@@ -59,7 +59,7 @@ std::string fault_of_loop(const Device& device, const std::shared_ptr<Connection
     const Result<bool> done = made->is_done(*read);
     if (!done) return made->why().empty() ? done.error().where : made->why();
     if (*done) return {};
-    // A failure to join them is noticed below.
+    // The deadline starts once they are joined: is_done() reports a failure to join them.
     const auto now = std::chrono::steady_clock::now();
     if (made->is_joined()) ends = std::min(ends, now + kAnswer);
     if (now > ends) return "a read of its own memory has no answer";

@@ -38,7 +38,7 @@ class Taker {
   void take_optional(Function*& to, const char* symbol, const char* version) {
     to = reinterpret_cast<Function*>(dlvsym(library_, symbol, version));
   }
-  // That of `name`, which has not all; empty: it has.
+  // Names a function that the library `name` lacks; empty: it lacks none.
   std::string fault(const char* name) const {
     if (missing_ == nullptr) return {};
     return fmt::format(

@@ -2,8 +2,8 @@
 // Copyright the ztcp authors
 //
 // The tickets with which rails of TCP are dialled, by connection: a stranger's ticket is rejected
-// without asking any connection. There are few at a time, since each is used once. Used by the
-// control thread alone.
+// without asking any connection. There are few at a time, since each is used once. Used under the
+// control thread's lock.
 #pragma once
 
 #include <cstddef>

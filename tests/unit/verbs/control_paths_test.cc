@@ -79,7 +79,7 @@ TEST_F(PathsTest, TheFirstMayEnd) {
   carry_until([] { return sockets_at(kSecond).empty(); });
   rail_fails_and_is_back("fake1");
   carry_until_connected(kSecond);
-  EXPECT_THAT(log_.warned(), Not(HasSubstr("failed (")));
+  EXPECT_THAT(log_.warned(), Not(HasSubstr(" failed: ")));
 }
 
 TEST_F(PathsTest, WhereTheFirstNicIsDownAnotherIsListenedOn) {
@@ -146,11 +146,11 @@ TEST_F(TcpPathTest, TheFirstMayEnd) {
   cut(kFirst);
   rail_fails_and_is_back("fake0");
   carry_until_connected(kFirst);
-  EXPECT_THAT(log_.warned(), Not(HasSubstr("failed (")));
+  EXPECT_THAT(log_.warned(), Not(HasSubstr(" failed: ")));
 }
 
-// With more than two addresses, the last one has a second path at first; all have paths while one
-// is missing.
+// With more than two addresses, the second path goes over the last one; while a path is missing,
+// every address has one.
 class ThreeAddressesTest : public PathsFixture {
  protected:
   static constexpr const char* kThird = "127.0.0.3";

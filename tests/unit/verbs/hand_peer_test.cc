@@ -6,6 +6,7 @@
 #include "tests/unit/verbs/hand_peer.h"
 
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 #include "tests/unit/verbs/control_fixture.h"

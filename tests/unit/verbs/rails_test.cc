@@ -112,7 +112,7 @@ TEST_P(RailsTest, ADeadDeviceOfTheReceiversTakesItsRailAlone) {
   host_.devices.kill("fake3");
   carry_until([this] { return has_said("the rail over fake3 port 1 has failed"); });
   carry(200);
-  EXPECT_THAT(log_.warned(), Not(HasSubstr("failed (")));
+  EXPECT_THAT(log_.warned(), Not(HasSubstr(" failed: ")));
 }
 
 TEST_P(RailsTest, ADeadDeviceOfTheSendersTakesItsRailAlone) {

@@ -11,7 +11,9 @@
 
 #include "tests/support/log_capture.h"
 #include "tests/unit/verbs/fake_host.h"
+#include "transport/verbs/comm_end.h"
 #include "transport/verbs/connection.h"
+#include "transport/verbs/control_thread.h"
 
 namespace ztcp::verbs {
 namespace {
@@ -19,7 +21,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 class RecoveryTest : public testing::Test {
  protected:
@@ -139,7 +140,7 @@ TEST_F(RecoveryTest, ARailOfTcpThatNobodyTakesIsWarnedOfOnceAndAskedForSeldom) {
   EXPECT_EQ(log_.warned(), once);
 }
 
-// A stream that is under way is asked about more and more seldom.
+// A stream that is being set up is polled at growing intervals.
 TEST_F(RecoveryTest, AStreamThatNobodyWelcomesIsGivenUp) {
   join({0, 4}, {2, 5});
   rails_[5]->listening = *sockets::open_listener(rails_[5]->device.exchange);
@@ -212,8 +213,8 @@ TEST_F(RecoveryTest, BytesThatADeadDeviceAcknowledgedAndDidNotReportEndTheConnec
   EXPECT_THAT(outcome.error().where, HasSubstr("acknowledged bytes and does not say where"));
 }
 
-// Were a later work carried out, its completion would speak for the one that was refused, too.
-TEST_F(RecoveryTest, NothingIsCarriedOutBehindAWorkThatAQueuePairRefused) {
+// If later work succeeded, its completion would also confirm the work that was refused.
+TEST_F(RecoveryTest, WorkBehindARefusedOneIsFlushed) {
   join({0, 1}, {2, 3});
   WorkRequest nothing;
   nothing.is_signalled = true;
@@ -296,6 +297,18 @@ TEST_F(RecoveryTest, ARailOfTcpThatNeverCameIsNotWaitedForLater) {
     end->recovery().await_tcp(now_ + seconds(20));
   for (int i = 0; i < 21; ++i) ASSERT_TRUE(pass(seconds(1)));
   EXPECT_FALSE(sender_->recovery().lose(0, "its port is down"));
+}
+
+// The comm's thread finishes the drain, too, if the device gives its receives back late.
+TEST_F(RecoveryTest, ReceivesThatComeBackLateFenceAMuteRail) {
+  join({0, 1}, {2, 3});
+  ASSERT_TRUE(receiver_->recovery().lose(1, "it is dead"));
+  receiver_->traffic().rails()[1].health = RailState::Health::kMute;
+  const std::shared_ptr<Connection> receiver = std::move(receiver_);
+  CommEnd end(std::make_shared<ControlThread>(ControlSettings{}), receiver);
+  for (int i = 0; i < 1000 && health_of(*receiver, 1) != RailState::Health::kFenced; ++i)
+    ASSERT_TRUE(end.poll());
+  EXPECT_EQ(health_of(*receiver, 1), RailState::Health::kFenced);
 }
 
 // The kinds are in different positions at both ends, and one end has one rail of RDMA more.

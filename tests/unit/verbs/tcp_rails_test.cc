@@ -155,7 +155,7 @@ TEST_F(TcpOnlyTest, BothCarryAShareAndEachGoesOnAlone) {
     carry_until([&] { return has_said("the rail over TCP on lo has failed to 127.0.0.2:"); });
     carry(20);
   }
-  EXPECT_THAT(log_.warned(), Not(HasSubstr("failed (")));
+  EXPECT_THAT(log_.warned(), Not(HasSubstr(" failed: ")));
 }
 
 // When one of two RDMA NICs is missing, the other one is joined to its counterpart.

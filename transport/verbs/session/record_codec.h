@@ -120,7 +120,7 @@ class Reader {
   Result<Record> take() {
     static_assert(sizeof(Record) <= Protocol::kMaxBytes);
     if (size_ != sizeof(Record) || kind() != Record::kKind)
-      return fail(Errc::kProtocol, "a record of another size");
+      return fail(Errc::kProtocol, "a record of another kind or size");
     size_ = 0;
     return *load<Record>(bytes_);
   }

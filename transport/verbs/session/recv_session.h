@@ -97,8 +97,8 @@ class RecvSession {
     // The row is written again, and that is not completed: the sender may already have it.
     bool is_rewritten = false;
     std::array<std::uint8_t, kMaxReceives> pieces{};  // Pieces that have arrived: a bit for each.
-    std::array<std::uint8_t, kMaxReceives>
-        of{};  // The number of pieces, once the first has arrived.
+    // The number of pieces, once the first has arrived.
+    std::array<std::uint8_t, kMaxReceives> of{};
     std::array<std::uint32_t, kMaxReceives> received_bytes{};
   };
 
@@ -124,8 +124,8 @@ class RecvSession {
   std::uint32_t waiting_rows_ = 0;    // Rows that are written again once there is room, likewise.
   std::uint64_t messages_done_ = 0;
   std::array<std::uint64_t, kMaxQueuePairs> carried_bytes_{};
-  std::array<std::uint32_t, kMaxQueuePairs>
-      consumed_{};  // Receives consumed since the last were posted.
+  // Receives consumed since the last were posted.
+  std::array<std::uint32_t, kMaxQueuePairs> consumed_{};
 };
 
 }  // namespace ztcp::verbs

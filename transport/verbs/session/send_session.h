@@ -128,9 +128,9 @@ class SendSession {
 
   const std::vector<QueuePairFacts> queue_pairs_;
   const bool is_lone_;  // There is one queue pair in all.
-  const bool
-      is_split_;  // Each rail has one queue pair, or large messages are cut over all of them.
-  Ring& ring_;    // Written by the peer alone.
+  // Each rail has one queue pair, or large messages are cut over all of them.
+  const bool is_split_;
+  Ring& ring_;  // Written by the peer alone.
   WorkQueues& queues_;
 
   std::array<std::uint8_t, kMessages> unfinished_{};  // Pieces of each message.

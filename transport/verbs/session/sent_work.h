@@ -11,7 +11,8 @@
 
 namespace ztcp::verbs {
 
-// The depth of a queue pair's send queue.
+// Work requests of a session that one queue pair holds. Its send queue is deeper: probes and
+// notifications need more (QueuePairs::send_depth).
 inline constexpr std::uint32_t kSendDepth = 512;
 
 // A piece of a message, or a control write.
