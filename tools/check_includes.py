@@ -22,6 +22,7 @@ LAYERS = {
     "transport/wire": ["transport/core"],
     "transport/tcp": ["transport/core", "transport/wire"],
     "transport/msg": ["transport/core"],
+    "transport/stats": ["transport/core"],
     "transport/plan": ["transport/core", "config/settings.h", "config/machine/cpu_share.h"],
     "transport/link": ["transport/core", "transport/wire", "hugepage"],
     "transport/watch": ["transport/core", "transport/link"],
