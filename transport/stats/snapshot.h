@@ -29,7 +29,7 @@ constexpr std::size_t size_class_of(std::uint64_t bytes) {
 enum class Carrier : std::uint8_t { kUserspaceTcp = 1, kKernelSockets = 2, kRdma = 3 };
 enum class Way : std::uint8_t { kSend = 0, kReceive = 1 };  // Direction of a connection's messages.
 
-// What the oldest message of a connection waits for.
+// The reason for which the oldest message of a connection waits.
 enum class Waiting : std::uint8_t {
   kNothing = 0,      // No message is posted.
   kPeerData = 1,     // A receive: the peer has not sent.
@@ -59,14 +59,14 @@ struct Process {
   std::int64_t started_realtime_ns = 0;
   std::int64_t updated_realtime_ns = 0;   // The last refresh by any lane.
   std::int64_t updated_monotonic_ns = 0;  // The same by CLOCK_MONOTONIC.
-  std::uint64_t cpu_throttled_ns = 0;     // Of its cgroup's CPU quota, since the start.
+  std::uint64_t cpu_throttled_ns = 0;     // Stopped by its cgroup's CPU quota.
   std::uint32_t descriptors_open = 0;
   std::uint32_t descriptors_limit = 0;
   std::uint64_t connections_unlisted = 0;  // Beyond the page's room.
 };
 
 struct Device {
-  std::uint32_t index = 0;  // Of the page's device table, and NCCL's number.
+  std::uint32_t index = 0;  // In the device table; NCCL's number.
   std::string name;         // "ztcp0".
   Carrier carrier = Carrier::kUserspaceTcp;
   LinkStatus link = LinkStatus::kUnknown;
