@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/stats/page_reader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/stats/page_fixture.h"
+
+namespace ztcp::stats {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A process that has a page and waits.
+class Owner {
+ public:
+  explicit Owner(const PageFolder& folder) {
+    int ready[2];
+    EXPECT_EQ(::pipe(ready), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      PageIdentity identity;
+      identity.rank = 5;
+      const auto page = folder.create(identity);
+      DeviceRow device = page->take<DeviceRecord>();
+      DeviceRecord record{};
+      record.carrier = static_cast<std::uint32_t>(Carrier::kRdma);
+      device.publish(record);
+      static_cast<void>(!::write(ready[1], "1", 1));
+      for (;;) ::pause();
+    }
+    char byte = 0;
+    EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+    ::close(ready[0]);
+    ::close(ready[1]);
+  }
+  ~Owner() { kill(); }
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+
+  void kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  std::uint32_t pid() const { return static_cast<std::uint32_t>(pid_); }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+fs::path only_page(const PageFolder& folder) {
+  const auto pages = find_pages(folder.path());
+  EXPECT_TRUE(pages && pages->size() == 1);
+  return pages && !pages->empty() ? pages->front() : fs::path();
+}
+
+TEST(PageReaderTest, PageOutlivesAKilledOwner) {
+  const PageFolder folder;
+  Owner owner(folder);
+  const fs::path file = only_page(folder);
+  const auto running = read_page(file);
+  ASSERT_TRUE(running) << running.error().where;
+  EXPECT_TRUE(running->process.is_running);
+  EXPECT_EQ(running->process.pid, owner.pid());
+  owner.kill();
+  const auto dead = read_page(file);
+  ASSERT_TRUE(dead) << dead.error().where;
+  EXPECT_FALSE(dead->process.is_running);
+  EXPECT_FALSE(dead->process.has_ended_cleanly);
+  EXPECT_EQ(dead->process.rank, 5);
+  EXPECT_EQ(dead->devices.size(), 1U);
+}
+
+TEST(PageReaderTest, ForeignAndTruncatedFilesAreErrors) {
+  const PageFolder folder;
+  Owner owner(folder);
+  const fs::path file = only_page(folder);
+  owner.kill();
+  EXPECT_FALSE(read_page(folder.path() / "missing.page"));
+  EXPECT_FALSE(read_page(folder.path()));
+  for (const std::uintmax_t size : {std::uintmax_t{kPageBytes - 1}, std::uintmax_t{5000},
+                                    std::uintmax_t{100}, std::uintmax_t{9}, std::uintmax_t{0}}) {
+    fs::resize_file(file, size);
+    EXPECT_FALSE(read_page(file)) << size;
+  }
+  std::ofstream(file) << "something else entirely";
+  EXPECT_FALSE(read_page(file));
+  const fs::path pipe = folder.path() / "pipe.page";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_FALSE(read_page(pipe)) << "and it does not wait for a writer";
+}
+
+TEST(PageReaderTest, EntriesThatAreBeingWrittenAreWholeOrLeftOut) {
+  const PageFolder folder;
+  const auto page = folder.create();
+  DeviceRow device = page->take<DeviceRecord>();
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    DeviceRecord record{};
+    record.carrier = static_cast<std::uint32_t>(Carrier::kRdma);
+    for (std::uint32_t i = 0; !stop; ++i) {
+      record.speed_mbps = i;
+      record.mtu_bytes = i;
+      device.publish(record);
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    const auto snapshot = read_page(folder.path() / page->file_name());
+    ASSERT_TRUE(snapshot);
+    for (const Device& each : snapshot->devices) EXPECT_EQ(each.speed_mbps, each.mtu_bytes);
+  }
+  stop = true;
+  writer.join();
+}
+
+TEST(PageReaderTest, MissingFolderHasNoPages) {
+  const auto pages = find_pages("/nonexistent/stats");
+  ASSERT_TRUE(pages);
+  EXPECT_TRUE(pages->empty());
+}
+
+TEST(PageReaderTest, FolderFollowsRunDirThenTheRuntimeFolder) {
+  const PageFolder runtime;
+  EXPECT_EQ(page_folder("/run/ztcp"), "/run/ztcp/stats");
+  ::setenv("XDG_RUNTIME_DIR", runtime.path().c_str(), 1);
+  EXPECT_EQ(page_folder(""), runtime.path() / "ztcp");
+  const auto folders = page_folders("/run/ztcp");
+  EXPECT_EQ(folders.front(), "/run/ztcp/stats");
+  EXPECT_NE(std::find(folders.begin(), folders.end(), page_folder("")), folders.end());
+  ::unsetenv("XDG_RUNTIME_DIR");
+  const auto others = page_folders("");
+  EXPECT_NE(std::find(others.begin(), others.end(), page_folder("")), others.end());
+}
+
+}  // namespace
+}  // namespace ztcp::stats

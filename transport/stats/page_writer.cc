@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/stats/page_writer.h"
+
+#include <cerrno>
+#include <charconv>
+#include <ctime>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+namespace ztcp::stats {
+namespace {
+
+constexpr std::int64_t kProcessPeriodNs = 2'000'000'000;
+// Entries for peers beyond the table, one for each way.
+constexpr std::size_t kOwnLatencies = kMaxLatencies - 2;
+
+std::int64_t clock_ns(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+std::string small_file(const char* path) {
+  const Descriptor fd(::open(path, O_RDONLY | O_CLOEXEC));
+  std::array<char, 2048> text;
+  const ssize_t size = fd ? ::read(fd.get(), text.data(), text.size()) : 0;
+  return {text.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
+}
+
+std::string_view first_line(std::string_view text) { return text.substr(0, text.find('\n')); }
+
+// cpu.stat of this process's cgroup: version 2 counts in microseconds, version 1 in nanoseconds.
+std::string cpu_stat_path() {
+  const std::string groups = small_file("/proc/self/cgroup");
+  std::string_view rest = groups;
+  while (!rest.empty()) {
+    const std::string_view line = first_line(rest);
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    if (!line.starts_with("0::")) continue;
+    for (const std::string_view group : {line.substr(3), std::string_view()}) {
+      std::string path = fmt::format("/sys/fs/cgroup{}/cpu.stat", group);
+      if (::access(path.c_str(), R_OK) == 0) return path;
+    }
+  }
+  const char* first_version = "/sys/fs/cgroup/cpu/cpu.stat";
+  return ::access(first_version, R_OK) == 0 ? first_version : "";
+}
+
+std::uint64_t throttled_ns(const std::string& file) {
+  if (file.empty()) return 0;
+  const std::string text = small_file(file.c_str());
+  for (const auto& [key, unit_ns] :
+       {std::pair<std::string_view, std::uint64_t>{"throttled_usec ", 1000},
+        {"throttled_time ", 1}}) {
+    const std::size_t at = text.find(key);
+    if (at == std::string::npos) continue;
+    std::uint64_t value = 0;
+    std::from_chars(text.data() + at + key.size(), text.data() + text.size(), value);
+    return value * unit_ns;
+  }
+  return 0;
+}
+
+template <class Number, class Value>
+void store(Number& to, Value value) {
+  std::atomic_ref(to).store(static_cast<Number>(value), std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Page>> Page::create(const std::filesystem::path& folder, bool is_shared,
+                                           const PageIdentity& identity) {
+  PageFile file = ZTCP_TRY(make_page_file(folder, is_shared));
+  const std::shared_ptr<Page> page(new Page(std::move(file)));
+  page->write_header(identity);
+  if (const Status published = publish_page_file(page->file_); !published) {
+    page->has_ended_ = true;
+    return tl::unexpected(published.error());
+  }
+  remove_dead_pages(folder, clock_ns(CLOCK_REALTIME) / 1'000'000'000);
+  return page;
+}
+
+Page::Page(PageFile file) : file_(std::move(file)), content_(*file_.content) {}
+
+// A forked child keeps nothing of the page: neither mapping nor lock, and the file is the parent's.
+Page::~Page() {
+  if (in_forked_child()) return;
+  end_cleanly();
+  unmap_page(file_.content);
+}
+
+void Page::end_cleanly() {
+  if (in_forked_child() || has_ended_.exchange(true)) return;
+  store(content_.header.has_ended_cleanly, 1);
+  ::unlinkat(file_.folder.get(), file_.name.c_str(), 0);
+}
+
+void Page::write_header(const PageIdentity& identity) {
+  Header& to = content_.header;
+  to.layout_version = kLayoutVersion;
+  to.page_bytes = kPageBytes;
+  to.counter_names = counter_names_hash();
+  to.pid = static_cast<std::uint32_t>(::getpid());
+  to.start_ticks = start_ticks_of(to.pid).value_or(0);
+  struct stat space {};
+  if (::stat("/proc/self/ns/pid", &space) == 0) to.pid_namespace = space.st_ino;
+  to.rank = identity.rank;
+  to.ranks = identity.ranks;
+  to.local_rank = identity.local_rank;
+  to.config_hash = identity.config_hash;
+  to.version.set(identity.version);
+  to.config_path.set(identity.config_path);
+  std::array<char, 65> host{};
+  if (::gethostname(host.data(), host.size() - 1) == 0) to.host.set(host.data());
+  to.command.set(first_line(small_file("/proc/self/comm")));
+  to.started_realtime_ns = clock_ns(CLOCK_REALTIME);
+  throttle_file_ = cpu_stat_path();
+  throttled_at_start_ns_ = throttled_ns(throttle_file_);
+  touch(clock_ns(CLOCK_MONOTONIC));
+  to.magic = kMagic;
+}
+
+void Page::touch(std::int64_t monotonic_ns) {
+  Header& to = content_.header;
+  store(to.updated_realtime_ns, clock_ns(CLOCK_REALTIME));
+  store(to.updated_monotonic_ns, monotonic_ns);
+  std::int64_t due = process_due_ns_.load(std::memory_order_relaxed);
+  if (monotonic_ns < due || !process_due_ns_.compare_exchange_strong(
+                                due, monotonic_ns + kProcessPeriodNs, std::memory_order_relaxed))
+    return;
+  refresh_process();
+}
+
+void Page::refresh_process() {
+  Header& to = content_.header;
+  const std::uint64_t throttled = throttled_ns(throttle_file_);
+  store(to.cpu_throttled_ns, throttled - std::min(throttled, throttled_at_start_ns_));
+  // Since Linux 6.2 the folder's size is the number of descriptors. On older ones it is 0, unknown:
+  // counting them takes milliseconds in a process with thousands.
+  struct stat descriptors {};
+  if (::stat("/proc/self/fd", &descriptors) == 0) store(to.descriptors_open, descriptors.st_size);
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0)
+    store(to.descriptors_limit, std::min<rlim_t>(limit.rlim_cur, UINT32_MAX));
+}
+
+LatencyEntry* Page::latencies(std::uint32_t device, Way way, std::string_view peer) {
+  const std::scoped_lock lock(latencies_mutex_);
+  LatencyRecord wanted{};
+  wanted.used = 1;
+  wanted.device = device;
+  wanted.way = static_cast<std::uint32_t>(way);
+  wanted.peer.set(peer);
+  for (std::size_t i = 0; i < latencies_used_; ++i)
+    if (std::memcmp(content_.latencies[i].record.words.data(), &wanted, sizeof(wanted)) == 0)
+      return &content_.latencies[i];
+  if (latencies_used_ < kOwnLatencies) {
+    LatencyEntry& entry = content_.latencies[latencies_used_++];
+    entry.record.write(wanted);
+    return &entry;
+  }
+  LatencyEntry& others = content_.latencies[kOwnLatencies + static_cast<std::size_t>(way)];
+  wanted.peer.set("");
+  if (others.record.sequence == 0) others.record.write(wanted);
+  return &others;
+}
+
+}  // namespace ztcp::stats
