@@ -80,11 +80,15 @@ std::string DescriptorBudget::shortage(TimePoint now, const Error& error) {
     return "no descriptor for another connection: this machine may open no more files; retrying; "
            "sudo sysctl -w fs.file-max=1000000";
   const DescriptorLimits limit = descriptor_limits();
+  // The application can have used up the table before any connection got a descriptor that would
+  // have told the number.
+  const bool is_full = !link::Fd(eventfd(0, EFD_CLOEXEC)) && errno == EMFILE;
   return fmt::format(
       "no descriptor for another connection: {} of {} (ulimit -n) are in use, {} of them by "
       "connections, and {} are left to the application; retrying; raise the limit before the job "
       "starts ({}), or let NCCL open fewer connections (NCCL_NCHANNELS_PER_NET_PEER=1)",
-      in_use(), limit.soft, connections(), reserve_of(limit.soft), descriptor_mend(limit));
+      is_full ? limit.soft : in_use(), limit.soft, connections(), reserve_of(limit.soft),
+      descriptor_mend(limit));
 }
 
 std::string descriptors_text(std::size_t connections) {

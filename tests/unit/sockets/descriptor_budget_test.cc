@@ -91,6 +91,14 @@ TEST_F(Descriptors, AShortageIsLoggedOnceAMinuteWithTheLimitAndTheCommand) {
   EXPECT_NE(budget.shortage(now + 61s, kNoDescriptor), "");
 }
 
+TEST_F(Descriptors, ATableThatTheApplicationHasFilledIsReportedAsFull) {
+  limit_to(64);
+  std::vector<Descriptor> files;
+  for (int fd = dup(0); fd >= 0; fd = dup(0)) files.emplace_back(fd);
+  EXPECT_THAT(budget.shortage(TimePoint{1h}, kNoDescriptor),
+              HasSubstr("64 of 64 (ulimit -n) are in use, 0 of them by connections"));
+}
+
 TEST_F(Descriptors, AShortageOfTheMachineNamesTheSysctl) {
   EXPECT_THAT(budget.shortage(TimePoint{1h}, {Errc::kOutOfMemory, ENFILE, "socket"}),
               HasSubstr("sysctl -w fs.file-max="));
