@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 #include <cstdio>
+#include <cstring>
 #include <exception>
 
 #include "tools/common/standard_streams.h"
 #include "tools/ztcp_perf/failure.h"
 #include "tools/ztcp_perf/launcher.h"
 #include "tools/ztcp_perf/options.h"
+#include "tools/ztcp_perf/probe/probe.h"
 #include "tools/ztcp_perf/rank.h"
 
 int main(int argc, char** argv) {
   using namespace ztcp::perf;
   ztcp::tools::keep_standard_streams();
+  if (argc > 1 && std::strcmp(argv[1], "probe") == 0) return probe::run_probe(argc - 1, argv + 1);
   try {
     const Options options = parse_options(argc, argv);
     if (options.rank) {

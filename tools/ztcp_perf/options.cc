@@ -27,26 +27,14 @@
 namespace ztcp::perf {
 namespace {
 
-constexpr std::uint16_t kDefaultPort = 29777;
-
-void read_rendezvous(Options& o, const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  unsigned port = 0;
-  const char* end = text.data() + text.size();
-  if (colon == std::string::npos || colon == 0 ||
-      std::from_chars(text.data() + colon + 1, end, port).ptr != end || port == 0 || port > 65535)
-    fail("--rendezvous {}: expected HOST:PORT", text);
-  o.rendezvous_host = text.substr(0, colon);
-  // An IPv6 address in brackets.
-  if (o.rendezvous_host.starts_with('[') && o.rendezvous_host.ends_with(']'))
-    o.rendezvous_host = o.rendezvous_host.substr(1, o.rendezvous_host.size() - 2);
-  o.rendezvous_port = static_cast<std::uint16_t>(port);
-}
-
 void place_rank(Options& o, const std::string& rendezvous, const std::string& secret_file) {
   const Lookup environment = process_environment();
   std::string first_host;
-  if (!rendezvous.empty()) read_rendezvous(o, rendezvous);
+  if (!rendezvous.empty()) {
+    const Rendezvous given = parse_rendezvous(rendezvous);
+    o.rendezvous_host = given.host;
+    o.rendezvous_port = given.port;
+  }
   if (!o.rank) {
     const auto place = place_in(environment);
     if (!place) return;
@@ -129,15 +117,6 @@ std::function<void(const std::string&)> word_into(
   };
 }
 
-// Used without --plugin.
-std::string default_plugin() {
-  std::array<char, 4096> self;
-  const ssize_t size = readlink("/proc/self/exe", self.data(), self.size());
-  const std::string path(self.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
-  const std::string beside = path.substr(0, path.rfind('/') + 1) + kPluginName;
-  return !path.empty() && access(beside.c_str(), R_OK) == 0 ? beside : kPluginName;
-}
-
 }  // namespace
 
 const char* name_of(Op op) {
@@ -154,6 +133,27 @@ const char* name_of(Op op) {
       return "ping";
   }
   return "?";
+}
+
+Rendezvous parse_rendezvous(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  unsigned port = 0;
+  const char* end = text.data() + text.size();
+  if (colon == std::string::npos || colon == 0 ||
+      std::from_chars(text.data() + colon + 1, end, port).ptr != end || port == 0 || port > 65535)
+    fail("--rendezvous {}: expected HOST:PORT", text);
+  std::string host = text.substr(0, colon);
+  // An IPv6 address in brackets.
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return {host, static_cast<std::uint16_t>(port)};
+}
+
+std::string default_plugin() {
+  std::array<char, 4096> self;
+  const ssize_t size = readlink("/proc/self/exe", self.data(), self.size());
+  const std::string path(self.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  const std::string beside = path.substr(0, path.rfind('/') + 1) + kPluginName;
+  return !path.empty() && access(beside.c_str(), R_OK) == 0 ? beside : kPluginName;
 }
 
 std::string Options::plan() const {
@@ -180,7 +180,7 @@ Options parse_options(int argc, char** argv) {
   o.command = fmt::format("{}", fmt::join(argv, argv + argc, " "));
   CLI::App app(
       "Measures any NCCL network plugin without NCCL: loads it and drives it the way NCCL's proxy "
-      "does.");
+      "does. `ztcp_perf probe --help`: measures every pair of hosts and names the bad one.");
   app.set_version_flag("--version", "ztcp_perf " ZTCP_VERSION);
   std::string rendezvous;
   std::string secret_file;

@@ -54,6 +54,17 @@ struct Options {
 
 const char* name_of(Op op);
 
+// "node1:29777" or "[fd00::1]:29777". Throws Failure for another text.
+struct Rendezvous {
+  std::string host;
+  std::uint16_t port = 0;
+};
+Rendezvous parse_rendezvous(const std::string& text);
+inline constexpr std::uint16_t kDefaultPort = 29777;
+
+// The plugin that is used without --plugin.
+std::string default_plugin();
+
 // Ends the process for --help and for usage errors (with kExitUsage).
 Options parse_options(int argc, char** argv);
 
