@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Reads a rank's place from the environment of mpirun, torchrun and srun. Pure: reads variables
-// through a Lookup.
+// Reads a rank's place from the environment of mpirun (Open MPI, MPICH), torchrun and srun. Pure:
+// reads variables through a Lookup.
 #pragma once
 
 #include <functional>

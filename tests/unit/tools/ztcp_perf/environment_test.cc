@@ -35,6 +35,21 @@ TEST(PerfEnvironment, ReadsRankAndHostFromMpirun) {
   EXPECT_EQ(place->first_host, "") << "mpirun does not say where rank 0 is";
 }
 
+TEST(PerfEnvironment, ReadsRankAndHostFromMpichAndAfterSlurm) {
+  std::map<std::string, std::string> set = {
+      {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
+  auto place = place_in(variables(set));
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->rank, 1);
+  EXPECT_EQ(place->ranks, 2);
+  EXPECT_EQ(place->local_rank, 1);
+  EXPECT_EQ(place->first_host, "127.0.0.1");
+  set.insert({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_STEP_NODELIST", "gpu[1-2]"}});
+  place = place_in(variables(set));
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->first_host, "gpu1");
+}
+
 TEST(PerfEnvironment, SrunNamesItsFirstHost) {
   const auto place = place_in(variables({{"SLURM_PROCID", "1"},
                                          {"SLURM_NTASKS", "2"},
