@@ -18,7 +18,6 @@
 #include "tools/ztcp_perf/probe/measure.h"
 #include "tools/ztcp_perf/probe/messages.h"
 #include "tools/ztcp_perf/probe/pair_link.h"
-#include "tools/ztcp_perf/probe/tcp_counts.h"
 #include "tools/ztcp_perf/probe/wall_clock.h"
 
 namespace ztcp::perf::probe {
@@ -103,14 +102,8 @@ class Agent {
                                    std::chrono::duration<double>(limit_s_));
     const auto link = std::exchange(link_, nullptr);
     link->connect(handle);
-    Measured measured;
-    if (is_leader) {
-      measured = lead(*link, number_in(request, "seconds").value_or(1));
-    } else {
-      follow(*link);
-    }
-    measured.resent = resent_share(count_tcp_bytes());
-    return measured;
+    if (is_leader) return lead(*link, number_in(request, "seconds").value_or(1));
+    return follow(*link);
   }
 
   // Called while a measurement waits.

@@ -40,8 +40,9 @@ class Candidates {
     std::size_t most = 1;
     for (std::size_t place = 0; place < counts_.size(); ++place) {
       const Count& count = counts_[place];
+      const double share = place < first_host() ? kShareOfRail : kShareOfSuspect;
       if (count.unexplained > most &&
-          static_cast<double>(count.bad) >= kShareOfSuspect * static_cast<double>(count.total)) {
+          static_cast<double>(count.bad) >= share * static_cast<double>(count.total)) {
         best = place;
         most = count.unexplained;
       }

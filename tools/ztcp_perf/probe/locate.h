@@ -40,8 +40,11 @@ struct Suspect {
   std::vector<std::size_t> samples = {};  // Indices of the bad samples it explains.
 };
 
-// A suspect explains bad samples if at least this share of all its samples is bad.
+// A suspect explains bad samples if at least this share of all its samples is bad. The network and
+// a rail need more: with three hosts one bad host spoils two thirds of their samples, and a
+// disturbed one must not turn that into a bad network.
 inline constexpr double kShareOfSuspect = 0.75;
+inline constexpr double kShareOfRail = 0.9;
 
 // Suspects by the number of bad samples explained, most first. Each bad sample belongs to exactly
 // one of them. With two hosts there is nothing to tell the ends apart: the path is named.

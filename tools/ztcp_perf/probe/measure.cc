@@ -9,6 +9,7 @@
 
 #include "tools/ztcp_perf/failure.h"
 #include "tools/ztcp_perf/probe/batch.h"
+#include "tools/ztcp_perf/probe/tcp_counts.h"
 #include "tools/ztcp_perf/spread.h"
 
 namespace ztcp::perf::probe {
@@ -91,19 +92,27 @@ Measured lead(PairLink& link, double seconds) {
   measured.forward_gbit_per_s = measure_bandwidth(link, Step::kForward, each_s);
   measured.backward_gbit_per_s = measure_bandwidth(link, Step::kBackward, each_s);
   measured.both_gbit_per_s = 2 * measure_bandwidth(link, Step::kBoth, each_s);
+  // Each end counts while the other still has its connections open: at a close by the peer the
+  // transport may close its own sockets, and with them go their counters.
+  measured.resent = resent_share(count_tcp_bytes());
   give(link, {});
+  link.transfer({}, {1, kPingBytes});
   return measured;
 }
 
-void follow(PairLink& link) {
+Measured follow(PairLink& link) {
   while (true) {
     Order order;
     link.receive(std::as_writable_bytes(std::span(&order, 1)));
     if (order.bytes_each > PairLink::kMostBytes) fail("the other end sent a malformed order");
     const Flow flow{order.messages, order.bytes_each};
     switch (order.step) {
-      case Step::kEnd:
-        return;
+      case Step::kEnd: {
+        Measured measured;
+        measured.resent = resent_share(count_tcp_bytes());
+        link.transfer({1, kPingBytes}, {});
+        return measured;
+      }
       case Step::kPing:
         for (std::uint64_t i = 0; i < order.messages; ++i) {
           link.transfer({}, {1, flow.bytes_each});

@@ -12,7 +12,7 @@ namespace ztcp::perf::probe {
 
 // Latency, bandwidth to the follower and back, and both at once, in about `seconds` together.
 Measured lead(PairLink& link, double seconds);
-// Returns when the leader has finished.
-void follow(PairLink& link);
+// Returns when the leader has finished. Only `resent` is set.
+Measured follow(PairLink& link);
 
 }  // namespace ztcp::perf::probe

@@ -106,6 +106,19 @@ TEST(ProbeLocate, OneGoodPairOfABadHostDoesNotHideIt) {
   EXPECT_EQ(suspects[0].samples.size(), 12U);
 }
 
+TEST(ProbeLocate, OneDisturbedMeasurementDoesNotTurnABadHostIntoABadNetwork) {
+  for (const std::size_t rails : {1U, 2U}) {
+    const auto all = samples(3, rails, [](const Sample& s) {
+      return s.rail == 0 && (touches(s, 1) || (s.from == 0 && s.to == 2));
+    });
+    const auto suspects = locate(all, 3, rails);
+    ASSERT_EQ(suspects.size(), 2U);
+    EXPECT_EQ(suspects[0].kind, rails == 1 ? Kind::kHost : Kind::kNic);
+    EXPECT_EQ(suspects[0].host, 1U);
+    EXPECT_EQ(suspects[1].kind, Kind::kPath);
+  }
+}
+
 TEST(ProbeLocate, TwoFaultsAreTwoSuspects) {
   const auto all =
       samples(8, 2, [](const Sample& s) { return touches(s, 5) || (s.from == 1 && s.rail == 1); });
