@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <unordered_map>
 
@@ -103,9 +104,18 @@ int coordinate(const ProbeOptions& options, Agents& agents, std::vector<Host> ho
   return exit_code;
 }
 
+// Each agent takes three descriptors: 341 hosts would reach the usual soft limit.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int coordinate_by_ssh(const ProbeOptions& options) {
   std::vector<Host> hosts;
   for (const std::string& name : options.hosts) hosts.emplace_back().name = name;
+  raise_descriptor_limit();
   Agents agents(hosts.size());
   const std::string program = options.remote.empty() ? own_path() : options.remote;
   const std::string command = shell_command(agent_command(options, program));
@@ -119,6 +129,7 @@ int coordinate_by_ssh(const ProbeOptions& options) {
 
 int coordinate_ranks(const ProbeOptions& options) {
   const std::vector<Arrival> arrivals = gather(options);
+  raise_descriptor_limit();
   Agents agents(arrivals.size());
   agents.start(0, agent_command(options, own_path()));
   for (std::size_t rank = 1; rank < arrivals.size(); ++rank)
