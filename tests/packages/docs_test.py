@@ -30,6 +30,8 @@ SCRIPTS = ["tools/quickstart", "tools/run-tests", "tools/run-release", "tools/ru
            "tools/install-packages", "packaging/build-deb", "packaging/build-rpm", "packaging/build-tarball",
            "packaging/container/run", "bench/gpu/run", "bench/gpu/train", "bench/gpu/verbs", "bench/gpu/curves",
            "bench/side_by_side", "tests/chaos/chaos.py"]
+# Subcommands with options of their own.
+SUBCOMMANDS = {"ztcp_perf": ["probe"]}
 # Programs that take words beside options: stages, scenarios, groups of packages.
 CHOOSERS = ["tools/run-tests", "tools/run-release", "tools/run-hostlab", "tools/install-packages"]
 # Variables of tools and scripts, which are no settings of the plugin.
@@ -68,9 +70,9 @@ def commands(line):
                 break
 
 
-def output_of(program, option):
+def output_of(program, *words):
     path = PROGRAMS.get(program) or ROOT / program
-    return subprocess.run([path, option], check=True, capture_output=True, text=True).stdout
+    return subprocess.run([path, *words], check=True, capture_output=True, text=True).stdout
 
 
 def table(text, heading):
@@ -112,8 +114,10 @@ class Documents(unittest.TestCase):
 
     def known_options(self, program):
         if program not in self.helps:
-            self.helps[program] = set(
-                re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", output_of(program, "--help")))
+            helps = [output_of(program, *words, "--help") for words in ([], *([s] for s in SUBCOMMANDS.get(program, [])))]
+            # The lines of examples may be other programs'.
+            helps = [text.split("\nExamples:")[0] for text in helps]
+            self.helps[program] = set(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", "\n".join(helps)))
         return self.helps[program]
 
     def test_the_table_of_cores_has_the_measured_cycles(self):
