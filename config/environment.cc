@@ -11,8 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "config/file/load.h"
-#include "config/file/schema.h"
+#include "config/schema.h"
 
 namespace ztcp::config {
 namespace {

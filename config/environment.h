@@ -13,6 +13,7 @@
 
 namespace ztcp::config {
 
+enum class OnError : std::uint8_t { kFail, kFallback };  // ZTCP_ON_ERROR
 // ZTCP_TRANSPORT: the kind of NICs that a process uses out of those in the config.
 enum class TransportRequest : std::uint8_t { kConfigs, kUstack, kSockets, kVerbs, kUnknown };
 
@@ -42,5 +43,7 @@ struct Environment {
 Environment read_environment(const char* const* variables);
 // Reads this process's environment.
 Environment read_environment();
+// ZTCP_CONFIG, or kDefaultPath.
+std::string config_path();
 
 }  // namespace ztcp::config

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The fabric config as plain values, which load() reads from ztcp.conf and the environment.
+// The fabric config as plain values, which load() reads from ztcp.conf.
 // Defaults are initializers here; keys, units and meanings are in schema.toml, from which the man
 // page is generated. A test compares the two.
 #pragma once
@@ -25,7 +25,6 @@ inline constexpr const char* kDefaultRunDir = "/usr/local/tfabric/tools/run";
 enum class NicDriver : std::uint8_t { kPci, kMemif, kTap, kSocket, kVerbs };
 enum class MemifRole : std::uint8_t { kServer, kClient, kMesh };
 enum class HostClass : std::uint8_t { kIommu, kNoIommu, kUnprivileged };  // A, B, C.
-enum class OnError : std::uint8_t { kFail, kFallback };                   // ZTCP_ON_ERROR
 enum class PollerMode : std::uint8_t { kAuto, kDedicated, kShared };
 enum class OnOff : std::uint8_t { kAuto, kOn, kOff };
 
@@ -167,7 +166,6 @@ struct Fabric {
   std::string path;                      // Path of the file; empty: none. Not a key.
   std::string chosen_by;                 // The NICs' source, if not the file. Not a key.
   std::string run_dir = kDefaultRunDir;  // Locks; relative to the config's folder.
-  OnError on_error = OnError::kFail;     // From ZTCP_ON_ERROR, not a key.
   bool tunes_channels = false;           // This library chooses NCCL's channels. Not a key.
   Host host;
   Hugepages hugepages;

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "config/file/schema.h"
+#include "config/schema.h"
 
 namespace ztcp::plugin {
 namespace {

@@ -13,7 +13,7 @@
 #include "plugin/gpu_identity.h"
 #include "plugin/startup.h"
 #include "transport/core/local_addresses.h"
-#include "transport/sockets/device_list.h"
+#include "transport/sockets/kernel/device_list.h"
 #include "transport/sockets/socket_transport.h"
 #include "transport/ustack/ustack_transport.h"
 #include "transport/verbs/device_list.h"

@@ -11,62 +11,58 @@ import re
 import sys
 import textwrap
 
-# Parts of config/ for all folders, and those that the plugin reads; the others are for tools.
-SETTINGS = ["config/settings.h", "config/mesh.h", "config/nic_interface.h", "config/problem.h", "config/environment.h", "config/plugin_mark.h"]
-CONFIG = SETTINGS + ["config/file", "config/check", "config/machine"]
-# The pure part of transport/comms/.
-COMMS_VALUES = ["transport/comms/clients.h", "transport/comms/clients.cc", "transport/comms/group_counts.h"]
-# Folder -> project folders it may include, besides itself. The longest prefix applies.
+# Folder -> folders whose files it may include, besides its own. A folder stands for its files, and
+# for its subfolders that have no line of their own.
 LAYERS = {
     "transport/core": [],
     "transport/wire": ["transport/core"],
     "transport/tcp": ["transport/core", "transport/wire"],
     "transport/msg": ["transport/core"],
     "transport/stats": ["transport/core"],
-    "transport/plan": ["transport/core", "config/settings.h", "config/machine/cpu_share.h"],
+    "transport/plan": ["transport/core", "config", "config/machine"],
     "transport/link": ["transport/core", "transport/wire", "hugepage"],
-    "transport/watch": ["transport/core", "transport/link"],
-    "transport/comms": ["transport/transport.h", "transport/core", "transport/msg", "transport/watch", "transport/link/link_state.h", *CONFIG],
-    "transport/ustack/engine": ["transport/core", "transport/tcp", "transport/msg", "transport/link/link.h",
-                                *COMMS_VALUES],
-    "transport/ustack": ["transport/transport.h", "transport/core", "transport/comms", "transport/link", "transport/plan",
-                         "transport/tcp", "transport/ustack/engine", *CONFIG, "hugepage"],
-    "transport/sockets": ["transport/transport.h", "transport/comms", "transport/msg", "transport/core",
-                          "transport/plan",
-                          "transport/link/link.h", "transport/link/fd.h", *CONFIG],
-    "transport/verbs/session": ["transport/transport.h", "transport/core"],
-    "transport/verbs": ["transport/transport.h", "transport/core", "transport/verbs/session", "transport/comms/end_log.h", "transport/comms/request_table.h",
-                        "transport/comms/session_config.h", "transport/comms/stranger_log.h", "transport/msg", "transport/sockets/advice.h", "transport/sockets/socket.h",
-                        "transport/sockets/device.h", "transport/sockets/device_list.h", "transport/link/fd.h", *CONFIG],
+    "transport/watch": ["transport/core"],
+    "transport/comms/clients": ["transport/core"],
+    "transport/comms": ["transport", "transport/core", "transport/msg", "transport/watch", "transport/comms/clients", "config"],
+    "transport/ustack/engine": ["transport/core", "transport/tcp", "transport/msg", "transport/link", "transport/comms/clients"],
+    "transport/ustack": ["transport", "transport/core", "transport/comms", "transport/link", "transport/plan",
+                         "transport/tcp", "transport/ustack/engine", "hugepage", "config", "config/machine"],
+    "transport/sockets/kernel": ["transport/core", "config"],
+    "transport/sockets": ["transport", "transport/core", "transport/sockets/kernel", "transport/comms", "transport/msg",
+                          "transport/plan", "config", "config/machine"],
+    "transport/verbs/session": ["transport", "transport/core"],
+    "transport/verbs": ["transport", "transport/core", "transport/verbs/session", "transport/comms", "transport/msg",
+                        "transport/sockets/kernel", "config", "config/machine"],
     "transport": ["transport/core"],
     "hugepage": ["transport/core"],
     "config": ["transport/core"],
-    "config/file": SETTINGS + ["config/machine/machine.h", "config/schema_table.inc", "transport/core"],
+    "config/file": ["transport/core", "config", "config/machine"],
     "config/machine": ["transport/core", "hugepage"],
-    "config/check": SETTINGS + ["config/file", "config/machine", "transport/core",
-                                        "transport/plan", "hugepage"],
-    "config/network": SETTINGS + ["config/machine", "transport/core"],
-    "config/topology": SETTINGS + ["config/network", "config/machine", "transport/core"],
-    "plugin": ["transport/transport.h", "transport/core", "transport/ustack", "transport/sockets", "transport/verbs",
-               *CONFIG, "hugepage"],
+    "config/check": ["transport/core", "transport/plan", "hugepage", "config", "config/file", "config/machine"],
+    "config/network": ["transport/core", "config", "config/machine"],
+    "config/topology": ["transport/core", "config", "config/network", "config/machine"],
+    "plugin": ["transport", "transport/core", "transport/ustack", "transport/sockets", "transport/sockets/kernel",
+               "transport/verbs", "config", "config/file", "config/machine", "config/check"],
 }
 # Each folder of ztcp_setup -> other folders that it may include, besides those that all may.
 SETUP_ROOMS = {
     "host": [],  # The interface. Only run/ knows the live host behind it.
     "live": ["host"],
     "resources": ["host"],
-    "plan": ["host", "resources", "boot_unit.inc"],
+    "plan": ["host", "resources"],
     "check": ["host"],
     "local": [],
     "report": ["resources", "plan", "local"],
-    "run": ["host", "live", "resources", "plan", "check", "report", "options.h"],
+    "run": ["host", "live", "resources", "plan", "check", "local", "report"],
 }
-LAYERS |= {f"tools/ztcp_setup/{room}": ["config", "hugepage", "transport/core", "transport/plan",
-                                       "tools/common",
-                                       *(f"tools/ztcp_setup/{other}" for other in others)]
+LAYERS["tools/common"] = ["transport/core"]
+# Those that all of ztcp_setup may include.
+FOR_SETUP = ["transport/core", "transport/plan", "hugepage", "config", "config/file", "config/machine", "config/check",
+             "config/network", "config/topology", "tools/common"]
+LAYERS |= {f"tools/ztcp_setup/{room}": [*FOR_SETUP, *(f"tools/ztcp_setup/{other}" for other in others)]
            for room, others in SETUP_ROOMS.items()}
 # The command line, above these folders.
-LAYERS["tools/ztcp_setup"] = ["config", "hugepage", "transport/core", "tools/common"]
+LAYERS["tools/ztcp_setup"] = [*FOR_SETUP, "tools/ztcp_setup/report", "tools/ztcp_setup/run"]
 # Patterns of system headers -> the only folders or files that may include them.
 CONFINED = [
     (r"rte_|ethdev_driver|bus_.*driver", ["transport/link", "hugepage", "tests/unit/link"]),
@@ -81,7 +77,7 @@ CONFINED = [
 # The pure folders: no clock, thread, lock, system call or text formatting.
 PURE = ["transport/plan", "transport/wire", "transport/tcp", "transport/msg", "transport/ustack/engine",
         "transport/verbs/session",
-        "transport/comms/suspects.h", *COMMS_VALUES]
+        "transport/comms/suspects.h", "transport/comms/clients"]
 IMPURE_HEADERS = (r"thread|mutex|condition_variable|shared_mutex|future|atomic|unistd\.h|sys/.*|pthread\.h|time\.h|"
                   r"ctime|fmt/.*|random|iostream|fstream")
 IMPURE_CALLS = r"(steady_clock|system_clock|high_resolution_clock|clock_gettime|rdtsc|std::random_device|transport/core/log\.h)"
@@ -136,7 +132,7 @@ def offences(root):
             if kind == '"' and layer is not None:
                 if "/" not in name:
                     yield path, f'includes "{name}" without its folder'
-                elif not inside(name, [layer] + LAYERS[layer]):
+                elif layer_of(name) not in [layer, *LAYERS[layer]]:
                     yield path, f'{layer} must not include "{name}"'
             if kind == "<":
                 for pattern, places in CONFINED:
@@ -165,9 +161,7 @@ DRAWINGS = {
 
 
 def layers_below(layer):
-    """The layers that its line of the table names, wholly or by single files."""
-    found = {layer_of(entry if pathlib.PurePath(entry).suffix else entry + "/") for entry in LAYERS[layer]}
-    return found - {None, layer}
+    return {other for other in LAYERS[layer] if other in LAYERS}
 
 
 def level_of(layer, above=()):
@@ -197,7 +191,7 @@ def drawing(layers):
         lines.append(f"{level:>5}  {name(layer):{width}}{text[0]}")
         lines += [" " * (7 + width) + more for more in text[1:]]
     if common:
-        lines.append(f"every one of them: {', '.join(name(other) for other in LAYERS if other in common)}")
+        lines += textwrap.wrap("every one of them: " + ", ".join(name(other) for other in LAYERS if other in common), 98)
     return "```\n" + "\n".join(lines) + "\n```\n"
 
 

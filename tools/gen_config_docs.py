@@ -3,7 +3,7 @@
 # Copyright the ztcp authors
 """Generates all files derived from config/schema.toml.
 
-  gen_config_docs.py table SCHEMA OUT        C++ initialisers for config/file/schema.cc
+  gen_config_docs.py table SCHEMA OUT        C++ initialisers for config/schema.cc
   gen_config_docs.py man SCHEMA HEAD OUT     ztcp.conf.5.scd: HEAD with the generated keys in place
                                              of the lines @KEYS@ and @ENVIRONMENT@
 """

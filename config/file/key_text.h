@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "config/file/schema.h"
+#include "config/schema.h"
 
 namespace ztcp::config {
 

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "config/environment.h"
 #include "config/file/parse_state.h"
 #include "config/machine/machine.h"
 #include "transport/core/shell_word.h"
@@ -58,9 +57,7 @@ LoadResult load(Machine& machine, const std::string& path) {
         LoadFailure::kUnreadable, path,
         {path, fmt::format("can't be read: {}", std::strerror(why)), mend_reading(why, path)});
   }
-  LoadResult result = parse(*text, path);
-  if (result.fabric) result.fabric->on_error = read_environment().on_error;
-  return result;
+  return parse(*text, path);
 }
 
 }  // namespace ztcp::config

@@ -36,8 +36,6 @@ struct LoadResult {
 // Characters forbidden in the path of a memif socket: DPDK gets it among "key=value,..." settings.
 inline constexpr std::string_view kNotInMemifPath = ",=[]\"\n ";
 
-// ZTCP_CONFIG, or kDefaultPath.
-std::string config_path();
 // Reads, parses and validates. Relative paths inside are resolved against the file's folder.
 LoadResult load(Machine& machine, const std::string& path);
 // Does the same for a text in memory; `path` names it in problems and resolves relative paths.

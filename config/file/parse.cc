@@ -13,9 +13,9 @@
 #include "config/file/key_text.h"
 #include "config/file/load.h"
 #include "config/file/parse_state.h"
-#include "config/file/schema.h"
 #include "config/file/syntax_text.h"
 #include "config/file/table_reader.h"
+#include "config/schema.h"
 
 namespace ztcp::config {
 namespace {

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "config/file/key_text.h"
-#include "config/file/schema.h"
 #include "config/file/unquoted.h"
+#include "config/schema.h"
 
 namespace ztcp::config {
 namespace {

@@ -16,7 +16,7 @@
 #include "config/file/fields.h"
 #include "config/file/key_text.h"
 #include "config/file/parse_state.h"
-#include "config/file/schema.h"
+#include "config/schema.h"
 
 // The packaged library is shared and throws; header-only it does neither.
 #define TOML_HEADER_ONLY 1

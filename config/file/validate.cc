@@ -9,7 +9,7 @@
 #include "config/file/fields.h"
 #include "config/file/key_text.h"
 #include "config/file/parse_state.h"
-#include "config/file/schema.h"
+#include "config/schema.h"
 #include "transport/core/pci_path.h"
 
 namespace ztcp::config {

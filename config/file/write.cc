@@ -9,7 +9,7 @@
 
 #include "config/file/fields.h"
 #include "config/file/load.h"
-#include "config/file/schema.h"
+#include "config/schema.h"
 
 namespace ztcp::config {
 namespace {

@@ -43,7 +43,7 @@ class Cable final : public link::Link {
   std::size_t receive(std::span<RxFrame> frames) override;
   void release(std::span<RxFrame> frames) override;
   std::size_t transmit(std::span<const TxFrame> frames) override;
-  link::LinkState state() override { return inner_->state(); }
+  LinkState state() override { return inner_->state(); }
   std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
   void unmap_memory(std::uint32_t) override {}
   const link::LinkCounters& counters() const override { return inner_->counters(); }

@@ -161,7 +161,7 @@ TEST_F(HandshakeTap, AMultipathRequestIsIgnored) {
   for (const Opener opener : {Opener::kUs, Opener::kKernel}) {
     open();
     make_apps(300'000, 300'000);
-    if (const link::Fd probe(socket(AF_INET, SOCK_STREAM, IPPROTO_MPTCP)); probe)
+    if (const Fd probe(socket(AF_INET, SOCK_STREAM, IPPROTO_MPTCP)); probe)
       kernel_->set_protocol(IPPROTO_MPTCP);
     connect(opener);
     ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));

@@ -20,8 +20,8 @@ std::string reason(const char* what) { return std::string(what) + ": " + std::st
 
 }  // namespace
 
-std::string KernelApp::prepare(link::Fd& socket) {
-  socket = link::Fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol_));
+std::string KernelApp::prepare(Fd& socket) {
+  socket = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol_));
   if (!socket) return reason("socket");
   const int on = 1;
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -78,7 +78,7 @@ void KernelApp::check_connecting() {
 
 void KernelApp::pump() {
   if (!socket_ && listener_ && !connected_) {
-    socket_ = link::Fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    socket_ = Fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket_) return;
     listener_ = {};
     connected_ = true;

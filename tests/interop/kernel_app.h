@@ -12,7 +12,7 @@
 #include <string>
 
 #include "transport/core/address.h"
-#include "transport/link/fd.h"
+#include "transport/core/fd.h"
 
 namespace ztcp::interop {
 
@@ -76,7 +76,7 @@ class KernelApp {
   std::string congestion_control() const;
 
  private:
-  std::string prepare(link::Fd& socket);
+  std::string prepare(Fd& socket);
   void check_connecting();
   void receive();
   void send();
@@ -89,8 +89,8 @@ class KernelApp {
   int protocol_ = 0;
   std::uint16_t local_port_ = 0;
   bool fast_open_ = false;
-  link::Fd listener_;
-  link::Fd socket_;
+  Fd listener_;
+  Fd socket_;
   bool connected_ = false;
   bool reading_ = true;
   bool end_urgently_ = false;

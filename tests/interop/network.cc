@@ -17,12 +17,12 @@
 
 #include <fmt/format.h>
 
-#include "transport/link/fd.h"
+#include "transport/core/fd.h"
 
 namespace ztcp::interop {
 namespace {
 
-link::Fd control_socket() { return link::Fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)); }
+Fd control_socket() { return Fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)); }
 
 ifreq request_for(const std::string& name) {
   ifreq request{};
@@ -88,7 +88,7 @@ bool set_setting(const std::string& name, const std::string& value) {
 }
 
 bool configure_interface(const std::string& name, Ipv4Prefix address) {
-  const link::Fd control = control_socket();
+  const Fd control = control_socket();
   ifreq request = request_for(name);
   fill(request.ifr_addr, address.address.value);
   if (ioctl(control.get(), SIOCSIFADDR, &request) != 0) return false;
@@ -99,7 +99,7 @@ bool configure_interface(const std::string& name, Ipv4Prefix address) {
 }
 
 bool set_interface_mac(const std::string& name, MacAddress mac) {
-  const link::Fd control = control_socket();
+  const Fd control = control_socket();
   ifreq request = request_for(name);
   request.ifr_hwaddr.sa_family = ARPHRD_ETHER;
   std::memcpy(request.ifr_hwaddr.sa_data, mac.bytes.data(), mac.bytes.size());
@@ -107,7 +107,7 @@ bool set_interface_mac(const std::string& name, MacAddress mac) {
 }
 
 bool set_interface_mtu(const std::string& name, std::uint16_t mtu_bytes) {
-  const link::Fd control = control_socket();
+  const Fd control = control_socket();
   ifreq request = request_for(name);
   request.ifr_mtu = mtu_bytes;
   return ioctl(control.get(), SIOCSIFMTU, &request) == 0;
@@ -130,7 +130,7 @@ std::optional<MacAddress> known_mac(Ipv4Address neighbour) {
 }
 
 bool add_route(Ipv4Prefix destination, Ipv4Address gateway, std::uint16_t advertised_mtu_bytes) {
-  const link::Fd control = control_socket();
+  const Fd control = control_socket();
   rtentry route{};
   fill(route.rt_dst, destination.address.value & destination.mask());
   fill(route.rt_genmask, destination.mask());

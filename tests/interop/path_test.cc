@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(Frames, RouterTap, testing::Bool(), [](const auto& test
 
 TEST_F(PathTap, EchoRequestsAreAnswered) {
   open();
-  const link::Fd socket(::socket(AF_INET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_ICMP));
+  const Fd socket(::socket(AF_INET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_ICMP));
   ASSERT_TRUE(socket);
   sockaddr_in to{};
   to.sin_family = AF_INET;

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "tests/interop/tap_test.h"
-#include "transport/sockets/socket.h"
+#include "transport/sockets/kernel/socket.h"
 #include "transport/wire/checksum.h"
 #include "transport/wire/frame_parser.h"
 
@@ -35,7 +35,7 @@ class RefusalTap : public TapTest {
   }
 
   // RFC 792: with the packet's IP header, and 8 bytes behind it.
-  static void reject(const link::Fd& socket, const sim::Bytes& frame) {
+  static void reject(const Fd& socket, const sim::Bytes& frame) {
     const auto quoted = std::span(frame).subspan(wire::kEthernetBytes, 28);
     sim::Bytes message(sizeof(icmphdr));
     message[0] = std::byte{ICMP_DEST_UNREACH};
@@ -61,7 +61,7 @@ TEST_F(RefusalTap, ThePeersTcpRefusesWithAReset) {
 // As iptables' REJECT and nft's reject do: the sender gets "port unreachable" before the peer can
 // answer.
 TEST_F(RefusalTap, AFirewallsRejectIsNotTakenForThePeersAnswer) {
-  const link::Fd socket(::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP));
+  const Fd socket(::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP));
   ASSERT_TRUE(socket);
   ASSERT_TRUE(configure_interface("lo", {Ipv4Address{0x7f000001}, 8}));
   open_cable({}).observe([&](bool outgoing, const sim::Bytes& bytes) {

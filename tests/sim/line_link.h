@@ -117,13 +117,13 @@ class LineLink final : public link::Link {
             .taken_bytes = taken_bytes_,
             .queued_bytes = queued_bytes_};
   }
-  link::LinkState state() override { return state_now; }
+  LinkState state() override { return state_now; }
   std::uint32_t map_memory(const void*, std::size_t) override { return 1; }
   void unmap_memory(std::uint32_t) override {}
   const link::LinkCounters& counters() const override { return counters_; }
   std::string describe() const override { return "line"; }
 
-  link::LinkState state_now = link::LinkState::kUp;
+  LinkState state_now = LinkState::kUp;
   bool is_stuck = false;  // The device neither sends nor takes frames.
   // Hooks: `refuses` is asked for each frame whether the ring is full just then; receive() calls
   // on_receive; `corrupts` changes a frame on the cable.

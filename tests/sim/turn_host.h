@@ -158,7 +158,7 @@ class TurnHost final : private ustack::TurnEvents, private msg::ListenerEvents {
   std::vector<tcp::PathMtuChange> path_changes;
 
  private:
-  void on_link_state(link::LinkState state) override {
+  void on_link_state(LinkState state) override {
     told.push_back("link " + std::to_string(static_cast<int>(state)));
   }
   void on_warning(const ustack::Finding& finding) override { findings.push_back(finding); }

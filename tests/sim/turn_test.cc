@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(Moments, LinkGone,
 class Saboteur final : public TurnClient {
  public:
   using TurnClient::TurnClient;
-  void on_doorbell(TimePoint) override { host_.link.state_now = link::LinkState::kGone; }
+  void on_doorbell(TimePoint) override { host_.link.state_now = LinkState::kGone; }
   void close() override {}
 
  private:
@@ -136,7 +136,7 @@ TEST_P(LinkGone, LosingTheLinkDuringATurnEndsEveryConnectionOnce) {
   Bytes none;
   Saboteur* saboteur = nullptr;
   std::size_t frames = 0;
-  const auto gone = [&] { from.link.state_now = link::LinkState::kGone; };
+  const auto gone = [&] { from.link.state_now = LinkState::kGone; };
   switch (GetParam()) {
     case Moment::kReceive:
       from.link.on_receive = gone;
@@ -151,7 +151,7 @@ TEST_P(LinkGone, LosingTheLinkDuringATurnEndsEveryConnectionOnce) {
       };
       break;
   }
-  run_until([&] { return from.link.state_now == link::LinkState::kGone; });
+  run_until([&] { return from.link.state_now == LinkState::kGone; });
   EXPECT_TRUE(from.told.empty()) << "the turn goes on to its end";
   const std::size_t all = saboteur != nullptr ? 3 : 2;
   run_for(ustack::Engine::kLookInterval + 2 * kTurn);
@@ -169,7 +169,7 @@ TEST_P(LinkGone, LosingTheLinkDuringATurnEndsEveryConnectionOnce) {
 // A connect was in progress when the NIC was lost: its client is told, too, at the next look.
 TEST_F(TurnTest, ALostLinkIsReportedToClientsAttachedLater) {
   run_until([&] { return to.receivers.size() == 2; });
-  from.link.state_now = link::LinkState::kReset;
+  from.link.state_now = LinkState::kReset;
   run_for(2ms);
   EXPECT_EQ(from.told, (Told{"link 3", "lost 0", "lost 1", "nobody"}));
   from.told.clear();
@@ -200,9 +200,9 @@ TEST_F(TurnTest, AnExceptionLeavesNoFrameBehind) {
 // A carrier loss is reported and ends no session.
 TEST_F(TurnTest, ALinkThatIsDownEndsNoSession) {
   run_until([&] { return to.receivers.size() == 2 && to.receivers[0]->done > 2; });
-  from.link.state_now = link::LinkState::kDown;
+  from.link.state_now = LinkState::kDown;
   run_for(50ms);
-  from.link.state_now = link::LinkState::kUp;
+  from.link.state_now = LinkState::kUp;
   run_until([&] { return all_done(); });
   EXPECT_EQ(from.told, (Told{"link 1", "link 0"}));
   EXPECT_FALSE(senders[0]->failed || senders[1]->failed);

@@ -76,8 +76,8 @@ class QueueLink final : public link::Link {
     }
     return taken;
   }
-  link::LinkState state() override {
-    return state_ == nullptr ? link::LinkState::kUp : state_->load(std::memory_order_relaxed);
+  LinkState state() override {
+    return state_ == nullptr ? LinkState::kUp : state_->load(std::memory_order_relaxed);
   }
   std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
   void unmap_memory(std::uint32_t) override {}
@@ -97,7 +97,7 @@ class QueueLink final : public link::Link {
   }
 
   std::function<std::size_t(Endpoint, Endpoint)> spread_;
-  const std::atomic<link::LinkState>* state_;
+  const std::atomic<LinkState>* state_;
   Directions out_;
   Directions in_;
   link::LinkCapabilities capabilities_;

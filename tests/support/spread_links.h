@@ -25,7 +25,7 @@ struct SpreadNic {
       [](Endpoint, Endpoint) { return std::size_t{0}; };
   std::shared_ptr<const wire::ReceiveSpread> told;  // The receive spread that the NIC reports.
   // When set, the link state that the NIC reports; it receives and sends only while that is up.
-  const std::atomic<link::LinkState>* state = nullptr;
+  const std::atomic<LinkState>* state = nullptr;
 };
 
 using QueueLinks = std::vector<std::unique_ptr<link::Link>>;

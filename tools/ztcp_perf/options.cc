@@ -18,7 +18,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "config/file/schema.h"
+#include "config/schema.h"
 #include "tools/common/quantity.h"
 #include "tools/ztcp_perf/environment.h"
 #include "tools/ztcp_perf/failure.h"

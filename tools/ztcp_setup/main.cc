@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tools/common/standard_streams.h"
+#include "tools/ztcp_setup/options.h"
 #include "tools/ztcp_setup/report/report.h"
 #include "tools/ztcp_setup/run/commands.h"
 

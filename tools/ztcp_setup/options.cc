@@ -15,10 +15,9 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "config/file/load.h"
-#include "config/file/schema.h"
+#include "config/environment.h"
+#include "config/schema.h"
 #include "tools/common/quantity.h"
-#include "tools/ztcp_setup/help_formatter.h"
 #include "tools/ztcp_setup/report/report.h"
 
 namespace ztcp::setup {
@@ -46,6 +45,21 @@ Examples:
 Exit status: 0 good, 1 warnings, 2 faults, 3 no usable config or plan, 64 wrong command line.
 `man ztcp_setup` has more; `man ztcp.conf` describes the config file.
 )";
+
+// Shows an option in --help as its name, the name of its value, and its effect. Options that it
+// excludes are not listed: using them together gives an error.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(34); }
+
+  std::string make_option_opts(const CLI::Option* option) const override {
+    // CLI11 adds the choices to the name of the value: "KIND:{mesh,switch}".
+    const std::string type = option->get_type_name();
+    std::string text = type.empty() ? "" : " " + type.substr(0, type.find(":{"));
+    if (!option->get_default_str().empty()) text += "=" + option->get_default_str();
+    return text;
+  }
+};
 
 // Parsed options before interpretation.
 struct Raw {

@@ -12,15 +12,15 @@
 #include <string>
 
 #include "config/settings.h"
-#include "transport/comms/clients.h"
+#include "transport/comms/clients/clients.h"
+#include "transport/comms/clients/group_counts.h"
 #include "transport/comms/deferred_log.h"
 #include "transport/comms/doorbell.h"
-#include "transport/comms/group_counts.h"
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
 #include "transport/core/frame.h"
+#include "transport/core/link_state.h"
 #include "transport/core/result.h"
-#include "transport/link/link_state.h"
 #include "transport/msg/sessions.h"
 
 namespace ztcp::comms {
@@ -77,7 +77,7 @@ class Backend {
   virtual void unmap_memory(std::uint32_t key) = 0;
 
   // The state of the NIC or network interface under the backend.
-  link::LinkState state() const { return state_.load(std::memory_order_relaxed); }
+  LinkState state() const { return state_.load(std::memory_order_relaxed); }
   virtual std::string down_advice() const = 0;  // "no carrier on ...: look at ..."
   // Why this host can't reach that address, as the end of a sentence; empty: no reason is known.
   virtual std::string route_advice(IpAddress) const { return {}; }
@@ -94,7 +94,7 @@ class Backend {
   Clients clients_{Doorbell::kCapacity};  // Cleared by the poller before the backend ends.
   DeferredLog deferred_log_;
   GroupCounts groups_;
-  std::atomic<link::LinkState> state_{link::LinkState::kUp};
+  std::atomic<LinkState> state_{LinkState::kUp};
 };
 
 }  // namespace ztcp::comms

@@ -243,7 +243,7 @@ Result<bool> SendingComm::is_ready() {
   if (!is_ready_now() && !has_failed()) poller_.progress();
   if (has_failed()) return tl::unexpected(report());
   if (is_ready_now()) return true;
-  const bool is_up = poller_.backend().state() == link::LinkState::kUp;
+  const bool is_up = poller_.backend().state() == LinkState::kUp;
   if (link_timeout_.is_over(std::chrono::steady_clock::now(), is_up)) {
     poller_.with_backend([&](TimePoint now) {
       fail_now(now, Error{Errc::kNoRoute, 0, "the link never came up"});

@@ -15,9 +15,9 @@ namespace {
 
 // Advice for an operator, or nothing.
 std::string advice(const Failure& failure, const Backend& backend) {
-  const link::LinkState link = failure.link;
-  if (link::is_lost(link)) return "; " + backend.lost_reason() + ": " + backend.lost_advice();
-  if (link == link::LinkState::kDown) return "; " + backend.down_advice();
+  const LinkState link = failure.link;
+  if (is_lost(link)) return "; " + backend.lost_reason() + ": " + backend.lost_advice();
+  if (link == LinkState::kDown) return "; " + backend.down_advice();
   // One of the two ends gave its reason: advice by the error code alone would not fit.
   if (failure.session.reason != msg::Reason::kNone) return msg::advice(failure.session);
   const Errc code = failure.error.code;

@@ -9,9 +9,9 @@
 
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
+#include "transport/core/link_state.h"
 #include "transport/core/result.h"
 #include "transport/core/stream.h"
-#include "transport/link/link_state.h"
 #include "transport/msg/session.h"
 
 namespace ztcp::comms {
@@ -27,7 +27,7 @@ struct Failure {
   std::uint32_t in_flight = 0;
   TimePoint at{};
   StreamHealth health;  // The state of its streams before they ended.
-  link::LinkState link = link::LinkState::kUp;
+  LinkState link = LinkState::kUp;
   msg::FailureDetail session;  // The message layer's reason, if it has one besides the Error.
   std::string detail;          // Else a text for the log, such as the name of the dead process.
 };

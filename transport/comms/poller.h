@@ -128,7 +128,7 @@ class Poller {
   // --- Any thread --------------------------------------------------------------------------------
   // ring() takes the index of one of its clients.
   Backend& backend() { return *backend_; }
-  bool is_lost() const { return link::is_lost(backend_->state()); }
+  bool is_lost() const { return ztcp::is_lost(backend_->state()); }
   const std::string& name() const { return config_.name; }
   bool dedicated() const { return config_.dedicated; }
   static TimePoint read_clock();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Sole owner of a file descriptor. A descriptor that forked children must not keep is a link::Fd.
+// Sole owner of a file descriptor. A descriptor that forked children must not keep is a Fd.
 #pragma once
 
 #include <unistd.h>

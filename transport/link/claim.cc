@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/link/fd.h"
+#include "transport/core/fd.h"
 
 namespace ztcp::link {
 namespace {

@@ -23,7 +23,7 @@ class DeviceWatch {
 
   // kUp while there was no notification. The first loss stays the reason.
   LinkState state() const { return state_.load(std::memory_order_acquire); }
-  bool is_lost() const { return link::is_lost(state()); }
+  bool is_lost() const { return ztcp::is_lost(state()); }
   // To be called before the port is closed: its number may be reused afterwards.
   void forget_port();
 

@@ -14,8 +14,8 @@
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
 #include "transport/core/frame.h"
+#include "transport/core/link_state.h"
 #include "transport/core/result.h"
-#include "transport/link/link_state.h"
 #include "transport/wire/receive_spread.h"
 
 namespace ztcp::link {

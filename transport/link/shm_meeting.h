@@ -18,8 +18,8 @@
 
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
+#include "transport/core/fd.h"
 #include "transport/core/result.h"
-#include "transport/link/fd.h"
 #include "transport/link/shm_region.h"
 
 namespace ztcp::link {

@@ -11,8 +11,8 @@
 #include <string>
 #include <sys/socket.h>
 
+#include "transport/core/fd.h"
 #include "transport/core/result.h"
-#include "transport/link/fd.h"
 
 namespace ztcp::link {
 

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "hugepage/mapping.h"
+#include "transport/core/fd.h"
 #include "transport/core/log.h"
-#include "transport/link/fd.h"
 #include "transport/link/frame_overhead.h"
 
 namespace ztcp::link {

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/link/fd.h"
+#include "transport/core/fd.h"
 
 namespace ztcp::sockets {
 namespace {
@@ -60,7 +60,7 @@ std::size_t DescriptorBudget::left() const {
 
 bool DescriptorBudget::has_room() {
   if (left() != 0) return true;
-  const link::Fd next(eventfd(0, EFD_CLOEXEC));
+  const Fd next(eventfd(0, EFD_CLOEXEC));
   return next && may_keep(next.get());
 }
 

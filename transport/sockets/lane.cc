@@ -37,14 +37,14 @@ constexpr std::size_t kDescriptorsAtOnce = 512;
 // Enlarges the process's descriptor table now, so that socket() and accept() in a turn need not.
 // The kernel then waits until no thread can see the old table (RCU), 10 ms or much longer.
 void make_room_for_descriptors(int fd, std::size_t count) {
-  const link::Fd behind_them(fcntl(fd, F_DUPFD_CLOEXEC, static_cast<int>(count)));
+  const Fd behind_them(fcntl(fd, F_DUPFD_CLOEXEC, static_cast<int>(count)));
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Lane>> Lane::open(LaneConfig config, Listening listener) {
   if (config.descriptors == nullptr) config.descriptors = std::make_shared<DescriptorBudget>();
-  link::Fd epoll(epoll_create1(EPOLL_CLOEXEC));
+  Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return fail(to_errc(errno), "epoll_create1", errno);
   make_room_for_descriptors(epoll.get(), std::min(config.descriptors->left(), kDescriptorsAtOnce));
   auto wake = ZTCP_TRY(WakeEvent::make());
@@ -55,7 +55,7 @@ Result<std::unique_ptr<Lane>> Lane::open(LaneConfig config, Listening listener) 
   return lane;
 }
 
-Lane::Lane(LaneConfig config, link::Fd epoll, std::shared_ptr<WakeEvent> wake, Listening listener)
+Lane::Lane(LaneConfig config, Fd epoll, std::shared_ptr<WakeEvent> wake, Listening listener)
     : StreamHost(bulk_calls_),
       config_(std::move(config)),
       epoll_(std::move(epoll)),
@@ -124,7 +124,7 @@ void Lane::on_delivery_asked(SocketStream& stream) { undelivered_.push_back(&str
 
 // Called repeatedly while the window is closed. Each call moves the kernel's limit on, so that its
 // next window probe comes before the limit; a peer that stops answering fails at the last limit.
-void Lane::on_shut_window(const link::Fd& fd, Duration lasted) {
+void Lane::on_shut_window(const Fd& fd, Duration lasted) {
   constexpr Duration kSlack = std::chrono::seconds(1);
   if (lasted == Duration::zero() || silence(fd) <= config_.times.user_timeout + kSlack)
     limit_silence(fd, config_.times, lasted);

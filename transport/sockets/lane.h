@@ -27,13 +27,13 @@
 #include "transport/core/wake_event.h"
 #include "transport/core/worker_threads.h"
 #include "transport/msg/sessions.h"
-#include "transport/sockets/advice.h"
 #include "transport/sockets/bulk_calls.h"
 #include "transport/sockets/descriptor_budget.h"
-#include "transport/sockets/device.h"
+#include "transport/sockets/kernel/advice.h"
+#include "transport/sockets/kernel/device.h"
+#include "transport/sockets/kernel/socket.h"
 #include "transport/sockets/likely_stream.h"
 #include "transport/sockets/rx_placement.h"
-#include "transport/sockets/socket.h"
 #include "transport/sockets/stream.h"
 
 namespace ztcp::sockets {
@@ -57,7 +57,7 @@ struct LaneConfig {
   std::shared_ptr<msg::SessionBudget> budget;
   // Spreads the flows of all lanes over the NIC's receive queues. Null: one or unknown.
   std::shared_ptr<RxPlacement> rx_placement;
-  std::function<std::optional<std::uint32_t>(const link::Fd&)> read_rx_queue = rx_queue;
+  std::function<std::optional<std::uint32_t>(const Fd&)> read_rx_queue = rx_queue;
 };
 
 class Lane final : public comms::Backend, private msg::StreamSource, private StreamHost {
@@ -108,7 +108,7 @@ class Lane final : public comms::Backend, private msg::StreamSource, private Str
   Error lost_error() const override { return {}; }
 
  private:
-  Lane(LaneConfig config, link::Fd epoll, std::shared_ptr<WakeEvent> wake, Listening listener);
+  Lane(LaneConfig config, Fd epoll, std::shared_ptr<WakeEvent> wake, Listening listener);
   std::string losses() const;
 
   Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events) override;
@@ -118,8 +118,8 @@ class Lane final : public comms::Backend, private msg::StreamSource, private Str
                            std::uint32_t segment_bytes);
   msg::PathEvents* path_events() override { return &path_log_; }
   bool has_spare_stream() const override { return has_spare_for(1); }
-  void on_connected(const link::Fd& fd) override { limit_silence(fd, config_.times); }
-  void on_shut_window(const link::Fd& fd, Duration lasted) override;
+  void on_connected(const Fd& fd) override { limit_silence(fd, config_.times); }
+  void on_shut_window(const Fd& fd, Duration lasted) override;
   void on_sendable(SocketStream& stream) override;
   void on_readable(SocketStream& stream) override { note_readable(stream); }
   void on_delivery_asked(SocketStream& stream) override;
@@ -156,7 +156,7 @@ class Lane final : public comms::Backend, private msg::StreamSource, private Str
   void reap(TimePoint now);
 
   const LaneConfig config_;
-  const link::Fd epoll_;
+  const Fd epoll_;
   const std::shared_ptr<WakeEvent> wake_;
   const Listening listener_;
   comms::PathLog path_log_;

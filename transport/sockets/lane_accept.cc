@@ -34,7 +34,7 @@ constexpr std::size_t kMostPending = 64;
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
 // Whether the accept queue holds a connection.
-bool is_awaited(const link::Fd& listener) {
+bool is_awaited(const Fd& listener) {
   pollfd queue{.fd = listener.get(), .events = POLLIN, .revents = 0};
   return poll(&queue, 1, 0) != 0;
 }

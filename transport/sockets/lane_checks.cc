@@ -61,7 +61,7 @@ void Lane::look_at_interface(TimePoint now) {
   const InterfaceState state = interface_state(socket, config_.device.interface);
   if (state == interface_state_.exchange(state, std::memory_order_relaxed)) return;
   const bool is_up = state == InterfaceState::kUp;
-  state_.store(is_up ? link::LinkState::kUp : link::LinkState::kDown, std::memory_order_relaxed);
+  state_.store(is_up ? LinkState::kUp : LinkState::kDown, std::memory_order_relaxed);
   if (!listener_.fd) return;
   if (is_up)
     path_log_.link_up(now, config_.device.interface + " of this host is up again");

@@ -9,7 +9,7 @@
 #include <new>
 #include <utility>
 
-#include "transport/sockets/advice.h"
+#include "transport/sockets/kernel/advice.h"
 #include "transport/sockets/lane.h"
 
 namespace ztcp::sockets {

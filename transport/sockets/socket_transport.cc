@@ -26,8 +26,8 @@
 #include "transport/core/process_mark.h"
 #include "transport/plan/device_plan.h"
 #include "transport/plan/nccl_devices.h"
-#include "transport/sockets/advice.h"
-#include "transport/sockets/device_list.h"
+#include "transport/sockets/kernel/advice.h"
+#include "transport/sockets/kernel/device_list.h"
 #include "transport/sockets/lane.h"
 
 namespace ztcp::sockets {

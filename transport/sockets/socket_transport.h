@@ -11,7 +11,7 @@
 #include "config/machine/cpu_share.h"
 #include "config/settings.h"
 #include "transport/core/result.h"
-#include "transport/sockets/device.h"
+#include "transport/sockets/kernel/device.h"
 #include "transport/transport.h"
 
 namespace ztcp::sockets {

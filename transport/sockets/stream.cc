@@ -109,7 +109,7 @@ void SocketStream::go(bool with_reset) {
   host_.on_gone(*this);
   if (!is_free) return;  // The process ends, and the worker may still use the descriptor.
   if (with_reset) reset(std::move(fd_));
-  fd_ = link::Fd();
+  fd_ = Fd();
 }
 
 void SocketStream::fail(TimePoint now, int sys_errno, const char* where) {

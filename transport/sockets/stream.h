@@ -12,12 +12,12 @@
 
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
+#include "transport/core/fd.h"
 #include "transport/core/result.h"
 #include "transport/core/stream.h"
-#include "transport/link/fd.h"
 #include "transport/msg/record.h"
 #include "transport/sockets/bulk_calls.h"
-#include "transport/sockets/socket.h"
+#include "transport/sockets/kernel/socket.h"
 #include "transport/sockets/tx_queue.h"
 
 namespace ztcp::sockets {
@@ -28,9 +28,9 @@ class SocketStream;
 class StreamHost {
  public:
   // The stream is connected.
-  virtual void on_connected(const link::Fd& fd) = 0;
+  virtual void on_connected(const Fd& fd) = 0;
   // The peer's window has been closed for so long, though its kernel answers.
-  virtual void on_shut_window(const link::Fd& fd, Duration lasted) = 0;
+  virtual void on_shut_window(const Fd& fd, Duration lasted) = 0;
   // The stream has something to send, and the kernel may take it.
   virtual void on_sendable(SocketStream& stream) = 0;
   // The stream must be read, even without an event of epoll.
@@ -84,8 +84,8 @@ class SocketStream final : public Stream {
   };
 
   // `events`: null for an accepted stream, until set_events().
-  SocketStream(StreamHost& host, StreamCounters& counters, link::Fd fd, State state,
-               StreamEvents* events, TimePoint deadline)
+  SocketStream(StreamHost& host, StreamCounters& counters, Fd fd, State state, StreamEvents* events,
+               TimePoint deadline)
       : host_(host),
         counters_(counters),
         fd_(std::move(fd)),
@@ -184,7 +184,7 @@ class SocketStream final : public Stream {
 
   StreamHost& host_;
   StreamCounters& counters_;
-  link::Fd fd_;
+  Fd fd_;
   State state_;
   StreamEvents* events_;
   TimePoint deadline_;

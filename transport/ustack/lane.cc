@@ -87,9 +87,9 @@ void Lane::on_watch(TimePoint now) {
   path_log_.loss(now, worst, repeated, sent, span);
 }
 
-void Lane::on_link_state(link::LinkState state) {
-  const link::LinkState before = state_.exchange(state, std::memory_order_relaxed);
-  if (link::is_lost(state) && !link::is_lost(before)) nic_log_.link_lost(state);
+void Lane::on_link_state(LinkState state) {
+  const LinkState before = state_.exchange(state, std::memory_order_relaxed);
+  if (is_lost(state) && !is_lost(before)) nic_log_.link_lost(state);
 }
 
 }  // namespace ztcp::ustack

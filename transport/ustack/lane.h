@@ -58,7 +58,7 @@ class Lane final : public comms::Backend, private TurnEvents {
 
  private:
   NicCounts counts() const;
-  void on_link_state(link::LinkState state) override;
+  void on_link_state(LinkState state) override;
   void on_warning(const Finding& finding) override { nic_log_.warn(finding); }
   void on_path_mtu(TimePoint now, const tcp::PathMtuChange& change) override {
     nic_log_.path_mtu(now, change);

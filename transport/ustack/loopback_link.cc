@@ -32,7 +32,7 @@ class LoopbackLink final : public link::Link {
     room.frames = std::min(room.frames, kQueued - (last_ - first_));
     return room;
   }
-  link::LinkState state() override { return inner_->state(); }
+  LinkState state() override { return inner_->state(); }
   std::uint32_t map_memory(const void* address, std::size_t size_bytes) override {
     return inner_->map_memory(address, size_bytes);
   }

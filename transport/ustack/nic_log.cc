@@ -92,22 +92,22 @@ std::string summary(const NicCounts& counts) {
   return text;
 }
 
-std::string NicLog::lost_reason(link::LinkState state) const {
+std::string NicLog::lost_reason(LinkState state) const {
   return "NIC " + name_ + " (" + link_description_ + ") " +
-         (state == link::LinkState::kReset ? "was reset by its host or its firmware"
-                                           : "was taken out of this machine");
+         (state == LinkState::kReset ? "was reset by its host or its firmware"
+                                     : "was taken out of this machine");
 }
 
-const char* NicLog::lost_advice(link::LinkState state) {
-  return state == link::LinkState::kReset ? "start the job again"
-                                          : "put it back, run ztcp_setup and start the job again";
+const char* NicLog::lost_advice(LinkState state) {
+  return state == LinkState::kReset ? "start the job again"
+                                    : "put it back, run ztcp_setup and start the job again";
 }
 
-Error NicLog::lost_error(link::LinkState state) {
-  return {Errc::kNoDevice, 0, state == link::LinkState::kReset ? "NIC reset" : "NIC taken out"};
+Error NicLog::lost_error(LinkState state) {
+  return {Errc::kNoDevice, 0, state == LinkState::kReset ? "NIC reset" : "NIC taken out"};
 }
 
-void NicLog::link_lost(link::LinkState state) {
+void NicLog::link_lost(LinkState state) {
   add(log::Level::kWarn, [&] {
     return lost_reason(state) + "; every connection on it has failed: " + lost_advice(state);
   });

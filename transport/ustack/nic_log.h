@@ -44,12 +44,12 @@ class NicLog {
 
   // --- Any thread: texts for a lost link ---------------------------------------------------------
   // "NIC ztcp0 (0000:3b:00.0 net_virtio) was taken out of this machine"
-  std::string lost_reason(link::LinkState state) const;
-  static const char* lost_advice(link::LinkState state);
-  static Error lost_error(link::LinkState state);
+  std::string lost_reason(LinkState state) const;
+  static const char* lost_advice(LinkState state);
+  static Error lost_error(LinkState state);
 
   // --- With the baton held: add a line -----------------------------------------------------------
-  void link_lost(link::LinkState state);
+  void link_lost(LinkState state);
   void warn(const Finding& finding);
   // Once a minute for each host unless the MTU shrinks again: all connections to it see the change.
   void path_mtu(TimePoint now, const tcp::PathMtuChange& change);

@@ -87,9 +87,8 @@ std::string fault_of_manager(const CmApi& api, const Device& device) {
   return why;
 }
 
-Result<std::shared_ptr<ConnectionManager>> ConnectionManager::start(const CmApi& api,
-                                                                    link::Fd wake) {
-  link::Fd own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+Result<std::shared_ptr<ConnectionManager>> ConnectionManager::start(const CmApi& api, Fd wake) {
+  Fd own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!own || !wake) return ztcp::fail_errno("eventfd");
   CmChannel* const channel = api.create_event_channel();
   if (channel == nullptr) return ztcp::fail_errno("rdma_create_event_channel");

@@ -26,8 +26,8 @@
 #include <vector>
 
 #include "transport/core/address.h"
+#include "transport/core/fd.h"
 #include "transport/core/result.h"
-#include "transport/link/fd.h"
 #include "transport/verbs/cm_api.h"
 #include "transport/verbs/parts.h"
 
@@ -74,7 +74,7 @@ class CmConnection {
 class ConnectionManager : public std::enable_shared_from_this<ConnectionManager> {
  public:
   // `wake`: an eventfd, written when a connection is joined or has failed.
-  static Result<std::shared_ptr<ConnectionManager>> start(const CmApi& api, link::Fd wake);
+  static Result<std::shared_ptr<ConnectionManager>> start(const CmApi& api, Fd wake);
   ConnectionManager(const ConnectionManager&) = delete;
   ConnectionManager& operator=(const ConnectionManager&) = delete;
   ~ConnectionManager();
@@ -89,7 +89,7 @@ class ConnectionManager : public std::enable_shared_from_this<ConnectionManager>
   void stop();
 
  private:
-  ConnectionManager(const CmApi& api, CmChannel& channel, link::Fd wake, link::Fd own)
+  ConnectionManager(const CmApi& api, CmChannel& channel, Fd wake, Fd own)
       : api_(api), channel_(&channel), wake_(std::move(wake)), own_wake_(std::move(own)) {}
   Result<CmId*> bind(const Device& device, std::uint16_t port);
 
@@ -108,8 +108,8 @@ class ConnectionManager : public std::enable_shared_from_this<ConnectionManager>
 
   const CmApi& api_;
   CmChannel* channel_;  // Null: the thread has ended.
-  const link::Fd wake_;
-  const link::Fd own_wake_;
+  const Fd wake_;
+  const Fd own_wake_;
 
   std::mutex mutex_;
   std::map<std::pair<std::string, IpAddress>, CmId*> listeners_;  // By device and address.

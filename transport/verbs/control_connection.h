@@ -19,7 +19,7 @@
 
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
-#include "transport/link/fd.h"
+#include "transport/core/fd.h"
 #include "transport/verbs/connection.h"
 #include "transport/verbs/exchange.h"
 
@@ -58,7 +58,7 @@ struct ControlConnection {
     Duration pause{};
   };
 
-  ControlConnection(link::Fd opened, Endpoint peer, State begin, TimePoint ends)
+  ControlConnection(Fd opened, Endpoint peer, State begin, TimePoint ends)
       : fd(std::move(opened)), remote(peer), state(begin), deadline(ends) {}
 
   // Over this path alone. False: the record can't reach the peer.
@@ -95,7 +95,7 @@ struct ControlConnection {
     return out;
   }
 
-  link::Fd fd;
+  Fd fd;
   const Endpoint remote;
   State state;
   TimePoint deadline;

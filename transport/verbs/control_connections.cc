@@ -14,7 +14,7 @@
 
 #include "transport/core/log.h"
 #include "transport/core/pending_victim.h"
-#include "transport/sockets/advice.h"
+#include "transport/sockets/kernel/advice.h"
 #include "transport/verbs/control_thread.h"
 
 namespace ztcp::verbs {

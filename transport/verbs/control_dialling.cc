@@ -87,7 +87,7 @@ Status ControlThread::dial_once(ControlConnection& control, TimePoint now) {
   if (watch(control.fd.get(), EPOLLOUT | EPOLLIN | EPOLLRDHUP, {Watched::kControl, &control}))
     return {};
   const Status outcome = fail_errno("epoll_ctl");
-  control.fd = link::Fd();
+  control.fd = Fd();
   return outcome;
 }
 

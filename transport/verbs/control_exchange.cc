@@ -122,7 +122,7 @@ void ControlThread::on_stream(ControlConnection& control) {
     });
   else
     ++control.over->strangers.unknown_cookie;
-  control.fd = link::Fd();  // Closed if the ticket is unknown or too late.
+  control.fd = Fd();  // Closed if the ticket is unknown or too late.
   control.state = ControlConnection::State::kGone;
 }
 

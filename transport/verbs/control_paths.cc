@@ -118,9 +118,8 @@ void ControlThread::dial_paths(ControlConnection& control, TimePoint now) {
 
 void ControlThread::dial_path(ControlConnection& control, ControlConnection::Route& route,
                               TimePoint now) {
-  auto path = std::make_unique<ControlConnection>(link::Fd(), route.remote,
-                                                  ControlConnection::State::kDialling,
-                                                  now + settings_.handshake_timeout);
+  auto path = std::make_unique<ControlConnection>(
+      Fd(), route.remote, ControlConnection::State::kDialling, now + settings_.handshake_timeout);
   path->over = route.over;
   path->owner = &control;
   auto fd = sockets::dial(route.over->device.exchange, settings_.times, route.remote);

@@ -23,7 +23,7 @@
 #include "transport/core/log.h"
 #include "transport/core/own_thread.h"
 #include "transport/core/process_mark.h"
-#include "transport/sockets/advice.h"
+#include "transport/sockets/kernel/advice.h"
 
 namespace ztcp::verbs {
 namespace {
@@ -32,7 +32,7 @@ constexpr std::size_t kEventsAtOnce = 64;
 // A send buffer of any kernel holds this much, about forty notes, and a close record behind it.
 constexpr int kMostUnheardBytes = 24 * 1024;
 
-int unheard_bytes(const link::Fd& fd) {
+int unheard_bytes(const Fd& fd) {
   int out = 0;
   return ioctl(fd.get(), SIOCOUTQ, &out) == 0 ? out : 0;
 }
@@ -86,9 +86,9 @@ ControlThread::~ControlThread() {
 Status ControlThread::start() {
   if (thread_.joinable()) return {};
   mark_process();
-  epoll_ = link::Fd(epoll_create1(EPOLL_CLOEXEC));
+  epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_) return fail_errno("epoll_create1");
-  wake_fd_ = link::Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  wake_fd_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_fd_) return fail_errno("eventfd");
   if (!watch(wake_fd_.get(), EPOLLIN, {Watched::kWake, nullptr})) return fail_errno("epoll_ctl");
   thread_ = ZTCP_TRY(start_thread("ztcp-verbs", [this] { run(); }));
@@ -118,7 +118,7 @@ void ControlThread::forget(ControlConnection& control) {
   if (!control.fd) return;
   // A forked child before its exec() also has the descriptor, and epoll would go on reporting it.
   unwatch(control.fd.get());
-  control.fd = link::Fd();
+  control.fd = Fd();
 }
 
 ControlConnection& ControlThread::add_control(std::unique_ptr<ControlConnection> control) {
@@ -225,8 +225,8 @@ Status ControlThread::add_rail(const std::shared_ptr<Rail>& rail) {
 
 Status ControlThread::add_manager(Rail& rail) {
   if (manager_ == nullptr)
-    manager_ = ZTCP_TRY(ConnectionManager::start(
-        *rail.device.opened->manager, link::Fd(fcntl(wake_fd_.get(), F_DUPFD_CLOEXEC, 0))));
+    manager_ = ZTCP_TRY(ConnectionManager::start(*rail.device.opened->manager,
+                                                 Fd(fcntl(wake_fd_.get(), F_DUPFD_CLOEXEC, 0))));
   rail.iwarp_port = ZTCP_TRY(manager_->listen(rail.device));
   return {};
 }
@@ -296,7 +296,7 @@ Status ControlThread::dial(std::shared_ptr<Connection> connection, Endpoint remo
   ZTCP_CHECK(add_rails(connection->rails()));
   const TimePoint now = clock_now();
   auto control = std::make_unique<ControlConnection>(
-      link::Fd(), remote, ControlConnection::State::kDialling, now + settings_.connect_timeout);
+      Fd(), remote, ControlConnection::State::kDialling, now + settings_.connect_timeout);
   control->over = &connection->rails().first();
   control->connection = std::move(connection);
   control->cookie = cookie;

@@ -19,7 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "transport/sockets/socket.h"
+#include "transport/sockets/kernel/socket.h"
 #include "transport/verbs/connection.h"
 #include "transport/verbs/control_connection.h"
 #include "transport/verbs/tickets.h"
@@ -173,8 +173,8 @@ class ControlThread {
 
   const ControlSettings settings_;
   std::mutex mutex_;
-  link::Fd epoll_;
-  link::Fd wake_fd_;
+  Fd epoll_;
+  Fd wake_fd_;
   std::thread thread_;
   bool stopping_ = false;
   std::map<int, Watch> watches_;  // By file descriptor.

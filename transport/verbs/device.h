@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "transport/sockets/device.h"
+#include "transport/sockets/kernel/device.h"
 #include "transport/verbs/cm_api.h"
 #include "transport/verbs/handles.h"
 #include "transport/verbs/port_address.h"

@@ -71,7 +71,7 @@ std::string fault_of_loop(const Device& device, const std::shared_ptr<Connection
 // memory before the bytes are there.
 std::string fault_of_flush(const Device& device, Duration within) {
   const auto manager =
-      ConnectionManager::start(*device.opened->manager, link::Fd(eventfd(0, EFD_CLOEXEC)));
+      ConnectionManager::start(*device.opened->manager, Fd(eventfd(0, EFD_CLOEXEC)));
   if (!manager)
     return std::string(manager.error().where) + ": " + std::strerror(manager.error().sys_errno);
   std::string fault = fault_of_loop(device, *manager, std::min<Duration>(within, kMostTrial));

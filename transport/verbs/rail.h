@@ -22,7 +22,7 @@
 #include "transport/comms/end_log.h"
 #include "transport/comms/stranger_log.h"
 #include "transport/core/count_watch.h"
-#include "transport/sockets/socket.h"
+#include "transport/sockets/kernel/socket.h"
 #include "transport/verbs/carried_log.h"
 #include "transport/verbs/device.h"
 #include "transport/verbs/registrations.h"

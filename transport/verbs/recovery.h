@@ -55,7 +55,7 @@ class Recovery {
   // The rail's port is up again: its next offer need not wait.
   void offer_soon(const Rail& rail, TimePoint now);
   // Takes a stream that was dialled with the ticket. False: the ticket is not of this connection.
-  bool take_stream(const Ticket& ticket, link::Fd& fd);
+  bool take_stream(const Ticket& ticket, Fd& fd);
 
   // --- The control thread ------------------------------------------------------------------------
   // A note of the peer's. An error ends the connection.

@@ -161,7 +161,7 @@ bool Recovery::open(RailState& state, const RailNote& told) {
   return join_again(state, told);
 }
 
-bool Recovery::take_stream(const Ticket& ticket, link::Fd& fd) {
+bool Recovery::take_stream(const Ticket& ticket, Fd& fd) {
   if (traffic_.is_aborted() || ticket == Ticket{}) return false;
   for (RailState& state : traffic_.rails()) {
     if (state.health != Health::kAccepted || state.ticket != ticket) continue;

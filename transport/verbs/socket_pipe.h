@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "transport/link/fd.h"
-#include "transport/sockets/socket.h"
+#include "transport/core/fd.h"
+#include "transport/sockets/kernel/socket.h"
 #include "transport/verbs/exchange.h"
 #include "transport/verbs/session/piece_stream.h"
 
@@ -16,7 +16,7 @@ namespace ztcp::verbs {
 
 class SocketPipe final : public Pipe {
  public:
-  explicit SocketPipe(link::Fd fd) : fd_(std::move(fd)) {}
+  explicit SocketPipe(Fd fd) : fd_(std::move(fd)) {}
 
   Result<std::size_t> send(std::span<const std::span<const std::byte>> parts) override;
   Result<std::size_t> receive(std::span<const std::span<std::byte>> parts) override;
@@ -25,12 +25,12 @@ class SocketPipe final : public Pipe {
   void limit_silence(const sockets::SocketTimes& times) { sockets::limit_silence(fd_, times); }
 
  private:
-  link::Fd fd_;
+  Fd fd_;
 };
 
 // The stream of a connection on a rail of TCP.
 struct RailStream {
-  RailStream(link::Fd fd, Landings& landings) : pipe(std::move(fd)), pieces(pipe, landings) {}
+  RailStream(Fd fd, Landings& landings) : pipe(std::move(fd)), pieces(pipe, landings) {}
 
   SocketPipe pipe;
   PieceStream pieces;

@@ -14,7 +14,7 @@
 #include "transport/core/listen_address.h"
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
-#include "transport/sockets/advice.h"
+#include "transport/sockets/kernel/advice.h"
 #include "transport/verbs/control_thread.h"
 #include "transport/verbs/device_list.h"
 #include "transport/verbs/recv_comm.h"

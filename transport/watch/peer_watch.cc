@@ -74,9 +74,9 @@ Result<std::unique_ptr<PeerWatch>> PeerWatch::open(const Config& config) {
 }
 
 Status PeerWatch::listen() {
-  epoll_ = link::Fd(epoll_create1(EPOLL_CLOEXEC));
+  epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_) return fail_errno("epoll_create1");
-  listener_ = link::Fd(new_socket(config_.bind_address));
+  listener_ = Fd(new_socket(config_.bind_address));
   if (!listener_) return fail_errno("socket");
   SocketAddress address = to_socket_address({config_.bind_address, 0});
   if (bind(listener_.get(), address.get(), address.size_bytes) != 0) return fail_errno("bind");
@@ -120,7 +120,7 @@ void PeerWatch::dial(IpAddress nic, Endpoint to, const Proof& proof) {
   c.to = to;
   c.proof = proof;
   c.peer.nic = nic;
-  c.fd = link::Fd(new_socket(to.address));
+  c.fd = Fd(new_socket(to.address));
   if (!c.fd) return note_trouble(c, errno);
   const SocketAddress address = to_socket_address(to);
   const int rc = connect(c.fd.get(), address.get(), address.size_bytes);
@@ -163,7 +163,7 @@ std::vector<Peer> PeerWatch::look(TimePoint now) {
 void PeerWatch::accept_some() {
   for (int i = 0; i < kCallersPerLook; ++i) {
     Conversation c;
-    c.fd = link::Fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    c.fd = Fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!c.fd) return;
     drop_oldest_stranger();
     if (conversations_.size() >= config_.max_peers) {

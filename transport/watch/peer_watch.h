@@ -35,8 +35,8 @@
 
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
+#include "transport/core/fd.h"
 #include "transport/core/result.h"
-#include "transport/link/fd.h"
 #include "transport/watch/peer.h"
 
 namespace ztcp::watch {
@@ -91,7 +91,7 @@ class PeerWatch {
 
   enum class State : std::uint8_t { kConnecting, kGreeting, kUp };
   struct Conversation {
-    link::Fd fd;
+    Fd fd;
     State state = State::kGreeting;
     bool is_dialled = false;
     Endpoint to;  // Where is_dialled.
@@ -120,8 +120,8 @@ class PeerWatch {
   const std::uint32_t pid_;
   std::string host_;
   Endpoint endpoint_;
-  link::Fd epoll_;
-  link::Fd listener_;
+  Fd epoll_;
+  Fd listener_;
 
   mutable std::mutex mutex_;  // Guards the members below.
   Table conversations_;

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "config/file/schema.h"
+#include "config/schema.h"
 
 namespace ztcp::comms {
 namespace {

@@ -20,8 +20,8 @@
 
 #include <gtest/gtest.h>
 
+#include "transport/core/fd.h"
 #include "transport/link/dma_map.h"
-#include "transport/link/fd.h"
 
 namespace ztcp::link {
 namespace {

@@ -16,7 +16,7 @@
 
 #include <gtest/gtest.h>
 
-#include "config/file/schema.h"
+#include "config/schema.h"
 #include "tests/unit/link/frames.h"
 #include "tests/unit/link/kept.h"
 #include "tests/unit/link/memif_links.h"

@@ -28,7 +28,7 @@
 #include "tests/unit/link/frames.h"
 #include "tests/unit/link/kept.h"
 #include "tests/unit/link/within_seconds.h"
-#include "transport/link/fd.h"
+#include "transport/core/fd.h"
 
 namespace ztcp::link {
 namespace {

@@ -53,8 +53,8 @@ class BulkStream : public testing::Test, public StreamEvents, public StreamHost 
     worker.calls = &calls;
     std::array<int, 2> ends{};
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
-    peer = link::Fd(ends[1]);
-    stream = std::make_unique<SocketStream>(*this, counters, link::Fd(ends[0]),
+    peer = Fd(ends[1]);
+    stream = std::make_unique<SocketStream>(*this, counters, Fd(ends[0]),
                                             SocketStream::State::kOpen, this, kNever);
   }
   void TearDown() override {
@@ -83,8 +83,8 @@ class BulkStream : public testing::Test, public StreamEvents, public StreamHost 
   }
   int descriptor_flags() const { return fcntl(descriptor, F_GETFD); }
 
-  void on_connected(const link::Fd&) override {}
-  void on_shut_window(const link::Fd&, Duration) override {}
+  void on_connected(const Fd&) override {}
+  void on_shut_window(const Fd&, Duration) override {}
   void on_sendable(SocketStream&) override { is_sendable = true; }
   void on_readable(SocketStream&) override {}
   void on_delivery_asked(SocketStream&) override {}
@@ -106,7 +106,7 @@ class BulkStream : public testing::Test, public StreamEvents, public StreamHost 
   Bytes out = test_bytes();
   Bytes in = Bytes(kLarge, std::byte{0x11});
   Bytes scratch = Bytes(SocketStream::kScratchBytes);
-  link::Fd peer;
+  Fd peer;
   std::unique_ptr<SocketStream> stream;
   int descriptor = -1;
   bool is_sendable = false;
@@ -304,7 +304,7 @@ TEST_F(BulkStream, AResetDuringAWorkersReceiveEndsTheStream) {
   hear(20'000);
   EXPECT_FALSE(receive());
   write(10);  // Unread at the peer, whose close is then a reset.
-  peer = link::Fd();
+  peer = Fd();
   EXPECT_TRUE(calls.work(0));
   EXPECT_TRUE(collect());
   EXPECT_EQ(placed, 20'000U);

@@ -44,7 +44,7 @@ class AcceptedConnections : public testing::Test {
     receiver = std::make_shared<LaneHost>(1, 64, lanes, [&](LaneConfig& config) {
       config.rx_placement = placement;
       config.device.rx_queues = 4;
-      config.read_rx_queue = [this](const link::Fd&) { return told.at(asked++); };
+      config.read_rx_queue = [this](const Fd&) { return told.at(asked++); };
     });
     sender = std::make_shared<LaneHost>(2, 64, 1,
                                         [&](LaneConfig& config) { config.device.address = from; });
@@ -154,9 +154,9 @@ TEST(PendingConnections, AreCheckedAtIntervalsAndNotInEachTurn) {
 TEST_F(AcceptedConnections, FromStrangersAreWarnedOf) {
   const test::LogCapture log;
   make({});
-  std::vector<link::Fd> strangers;
+  std::vector<Fd> strangers;
   while (log.warned().empty()) {
-    link::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     SocketAddress to = to_socket_address(receiver->listen_endpoint);
     ASSERT_EQ(::connect(fd.get(), to.get(), to.size_bytes), 0);
     ASSERT_GT(send(fd.get(), "GET / HTTP/1.0", 14, MSG_NOSIGNAL), 0);

@@ -84,9 +84,9 @@ class StreamTest : public testing::Test, private StreamHost {
       const int bytes = 4 << 20;
       setsockopt(end, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     }
-    peer = link::Fd(ends[0]);
+    peer = Fd(ends[0]);
     reader = std::make_unique<Reader>(is_polled);
-    stream = std::make_unique<SocketStream>(host(), counters, link::Fd(ends[1]),
+    stream = std::make_unique<SocketStream>(host(), counters, Fd(ends[1]),
                                             SocketStream::State::kOpen, reader.get(), kNever);
   }
   // Receives one message, which arrives as a whole. Returns the number of calls.
@@ -110,7 +110,7 @@ class StreamTest : public testing::Test, private StreamHost {
   }
   std::uint64_t copied() { return std::exchange(counters.copied_bytes, 0); }
 
-  link::Fd peer;
+  Fd peer;
   StreamCounters counters;
   std::unique_ptr<Reader> reader;
   std::unique_ptr<SocketStream> stream;
@@ -120,8 +120,8 @@ class StreamTest : public testing::Test, private StreamHost {
 
  private:
   StreamHost& host() { return *this; }
-  void on_connected(const link::Fd&) override {}
-  void on_shut_window(const link::Fd&, Duration) override {}
+  void on_connected(const Fd&) override {}
+  void on_shut_window(const Fd&, Duration) override {}
   void on_sendable(SocketStream&) override {}
   void on_readable(SocketStream&) override { ++readable; }
   void on_delivery_asked(SocketStream&) override { ++delivery_asks; }
@@ -174,7 +174,7 @@ TEST_F(StreamTest, SmallMessagesArePeekedAndRemovedInTheNextTurn) {
   EXPECT_EQ(receive(8), 2U) << "after a large message the header is read alone";
   EXPECT_EQ(receive(8), 1U);
   EXPECT_EQ(receive(8), 1U);
-  peer = link::Fd();
+  peer = Fd();
   for (int i = 0; i < 3; ++i) {
     stream->on_ready({}, EPOLLIN | EPOLLRDHUP);
     stream->receive({}, scratch);

@@ -41,7 +41,7 @@ class MutedLink final : public link::Link {
   std::size_t transmit(std::span<const TxFrame> frames) override {
     return muted_ ? frames.size() : inner_->transmit(frames);
   }
-  link::LinkState state() override { return inner_->state(); }
+  LinkState state() override { return inner_->state(); }
   std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
   void unmap_memory(std::uint32_t) override {}
   const link::LinkCounters& counters() const override { return inner_->counters(); }

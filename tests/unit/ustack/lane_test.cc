@@ -167,7 +167,7 @@ void try_the_baton(log::Level, const char*, int, const char*) {
 }
 
 TEST(Poller, LogsWithoutHoldingTheBaton) {
-  std::atomic<link::LinkState> state{link::LinkState::kUp};
+  std::atomic<LinkState> state{LinkState::kUp};
   link::MemoryLinkOptions cable;
   cable.states = {&state, nullptr};
   auto [left, right] = link::make_memory_links(cable);
@@ -178,7 +178,7 @@ TEST(Poller, LogsWithoutHoldingTheBaton) {
   Poller poller(config, lane(config, std::move(left), engine));
   g_poller = &poller;
   log::bind(try_the_baton);
-  state = link::LinkState::kGone;
+  state = LinkState::kGone;
   while (!poller.is_lost()) poller.progress();
   log::bind(nullptr);
   EXPECT_EQ(g_spoken, 1);

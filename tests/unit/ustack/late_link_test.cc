@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 // The link is down for longer than handshake_timeout_ms, which applies to peers only, and shorter
 // than tcp.connect_timeout_ms.
 TEST(LateLink, ConnectWaitsForTheCarrier) {
-  std::atomic<link::LinkState> state{link::LinkState::kDown};
+  std::atomic<LinkState> state{LinkState::kDown};
   const HostOptions options{.handshake_timeout_ms = 500};
   link::MemoryLinkOptions cable;
   cable.mtu_bytes = options.mtu_bytes;
@@ -43,7 +43,7 @@ TEST(LateLink, ConnectWaitsForTheCarrier) {
 
   std::thread carrier([&] {
     std::this_thread::sleep_for(800ms);
-    state.store(link::LinkState::kUp);
+    state.store(LinkState::kUp);
   });
   const Pair pair = connect(*here, *there);
   carrier.join();
@@ -63,7 +63,7 @@ TEST(LateLink, ConnectWithoutCarrierFailsWithAdviceForTheDriver) {
            Row{config::NicDriver::kTap, config::MemifRole::kClient, "ip link show tap7"},
            Row{config::NicDriver::kPci, config::MemifRole::kClient, "cable"},
        }) {
-    std::atomic<link::LinkState> state{link::LinkState::kDown};
+    std::atomic<LinkState> state{LinkState::kDown};
     auto links = link::make_memory_links({.mtu_bytes = 9000, .states = {&state, nullptr}});
     const auto source = std::make_shared<MemoryNics>();
     source->add("mem0", std::move(links.first));

@@ -44,7 +44,7 @@ class FakeLink final : public link::Link {
     sent += n;
     return n;
   }
-  link::LinkState state() override { return link::LinkState::kUp; }
+  LinkState state() override { return LinkState::kUp; }
   std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
   void unmap_memory(std::uint32_t) override {}
   const link::LinkCounters& counters() const override { return none; }

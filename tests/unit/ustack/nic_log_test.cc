@@ -91,7 +91,7 @@ TEST(NicLog, KeepsLinesUntilTheyAreTaken) {
   comms::DeferredLog deferred_log;
   NicLog log("ztcp0", "0000:3b:00.0 net_virtio", deferred_log);
   EXPECT_TRUE(deferred_log.empty());
-  log.link_lost(link::LinkState::kGone);
+  log.link_lost(LinkState::kGone);
   log.nobody_left(kNow, {});
   EXPECT_FALSE(deferred_log.empty());
   const auto lines = deferred_log.take();
@@ -109,7 +109,7 @@ TEST(NicLog, KeepsLinesUntilTheyAreTaken) {
 TEST(NicLog, ResetHasItsOwnTextAndAdvice) {
   comms::DeferredLog deferred_log;
   NicLog log("ztcp0", "memory", deferred_log);
-  log.link_lost(link::LinkState::kReset);
+  log.link_lost(LinkState::kReset);
   EXPECT_EQ(deferred_log.take()[0].text,
             "ztcp0: NIC ztcp0 (memory) was reset by its host or its firmware; every connection on "
             "it has failed: start the job again");

@@ -55,7 +55,7 @@ class NicRemoval : public testing::TestWithParam<config::PollerMode> {
   static HostOptions options() { return {.mode = GetParam(), .drain_timeout_ms = 600'000}; }
   static std::string gpu(std::size_t i) { return "0000:0" + std::to_string(i) + ":00.0"; }
   static void drive(std::size_t i) { g_gpu = gpu(i); }
-  void take_out(std::size_t i) { states_[i].store(link::LinkState::kGone); }
+  void take_out(std::size_t i) { states_[i].store(LinkState::kGone); }
 
   // Connects from NIC i to its peer, or from the peer to NIC i.
   Pair connect_out(std::size_t i) {
@@ -67,7 +67,7 @@ class NicRemoval : public testing::TestWithParam<config::PollerMode> {
     return connect(*peers_[i], *host_, static_cast<int>(i));
   }
 
-  std::array<std::atomic<link::LinkState>, 2> states_{};
+  std::array<std::atomic<LinkState>, 2> states_{};
   std::shared_ptr<MemoryNics> source_ = std::make_shared<MemoryNics>();
   std::array<std::unique_ptr<Transport>, 2> peers_;
   std::unique_ptr<Transport> host_;
@@ -120,7 +120,7 @@ TEST_P(NicRemoval, ResetIsLoggedWithTheAdviceToRestartTheJob) {
   ASSERT_NE(sending, nullptr);
 
   const test::LogCapture log;
-  states_[0].store(link::LinkState::kReset);
+  states_[0].store(LinkState::kReset);
   const auto sent = finish(*sending);
   ASSERT_FALSE(sent);
   EXPECT_EQ(sent.error().code, Errc::kNoDevice);

@@ -81,7 +81,7 @@ class Shards : public testing::TestWithParam<std::tuple<config::PollerMode, Devi
     sending.join();
   }
 
-  std::array<std::atomic<link::LinkState>, 2> states{};
+  std::array<std::atomic<LinkState>, 2> states{};
   std::array<std::shared_ptr<MemoryNics>, 2> sources = {std::make_shared<MemoryNics>(),
                                                         std::make_shared<MemoryNics>()};
   std::array<std::unique_ptr<Transport>, 2> hosts;
@@ -133,7 +133,7 @@ TEST_P(Shards, RemovalOfTheNicFailsTheConnectionsOfAllQueues) {
     ASSERT_NE(sending.back(), nullptr);
   }
   const LogCapture log;
-  states[0].store(link::LinkState::kGone);
+  states[0].store(LinkState::kGone);
   for (Request* const request : sending) {
     const auto sent = finish(*request);
     ASSERT_FALSE(sent);

@@ -153,7 +153,7 @@ TEST_P(ProcessEnd, DrainDoesNotWaitForAPeerThatEndedBefore) {
 
 // NCCL may still poll a connect of the ending process when its timeout for the link expires.
 TEST_P(ProcessEnd, ConnectThatWaitsForTheLinkDoesNotFail) {
-  std::atomic<link::LinkState> state{link::LinkState::kDown};
+  std::atomic<LinkState> state{LinkState::kDown};
   link::MemoryLinkOptions cable;
   cable.mtu_bytes = 9000;
   cable.states = {&state, nullptr};

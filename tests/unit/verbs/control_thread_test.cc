@@ -106,9 +106,9 @@ TEST_F(ControlTest, ADialledConnectionThatIsResetIsDialledAgain) {
     }
   };
   for (int i = 0; i < 3; ++i) sockets::reset(next());
-  const link::Fd closed = next();
+  const Fd closed = next();
   shutdown(closed.get(), SHUT_RDWR);
-  const link::Fd fd = next();
+  const Fd fd = next();
   Hello hello;
   std::size_t got = 0;
   while (got < sizeof hello) {

@@ -17,8 +17,8 @@
 
 #include <gtest/gtest.h>
 
+#include "transport/core/fd.h"
 #include "transport/core/socket_address.h"
-#include "transport/link/fd.h"
 #include "transport/verbs/connection.h"
 #include "transport/verbs/exchange.h"
 
@@ -28,22 +28,22 @@ namespace ztcp::verbs {
 class HandPath {
  public:
   HandPath() = default;
-  explicit HandPath(link::Fd fd) : fd_(std::move(fd)) {
+  explicit HandPath(Fd fd) : fd_(std::move(fd)) {
     constexpr timeval kLimit{.tv_sec = 10, .tv_usec = 0};
     setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &kLimit, sizeof kLimit);
   }
   // With a receive buffer of its own size, if one is given.
   static HandPath dial(const Endpoint& to, int receive_bytes = 0) {
-    link::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (receive_bytes != 0)
       setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
     const SocketAddress address = to_socket_address(to);
     EXPECT_EQ(connect(fd.get(), address.get(), address.size_bytes), 0);
     return HandPath(std::move(fd));
   }
-  static HandPath accept(const link::Fd& listener) {
+  static HandPath accept(const Fd& listener) {
     while (true) {
-      link::Fd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      Fd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (fd) return HandPath(std::move(fd));
     }
   }
@@ -71,7 +71,7 @@ class HandPath {
     while (bytes.size() == sizeof(Wait)) bytes = hear();
     return bytes.size() == sizeof(Record) ? records::load<Record>(bytes) : std::nullopt;
   }
-  void end() { fd_ = link::Fd(); }
+  void end() { fd_ = Fd(); }
   int fd() const { return fd_.get(); }
 
  private:
@@ -84,7 +84,7 @@ class HandPath {
     return true;
   }
 
-  link::Fd fd_;
+  Fd fd_;
 };
 
 // A sender that joins a connection to a control thread's receiver.
@@ -122,7 +122,7 @@ struct HandReceiver {
 
   // Accepts a connection on `listener`; its further paths are to go to `paths`, as that of its last
   // rail.
-  bool join(const link::Fd& listener, const Endpoint& paths) {
+  bool join(const Fd& listener, const Endpoint& paths) {
     first = HandPath::accept(listener);
     const auto hello = first.hear<Hello>();
     if (!hello || !connection.prepare(-1, &hello->facts) || !connection.join(hello->facts))

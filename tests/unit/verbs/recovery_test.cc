@@ -97,7 +97,7 @@ class RecoveryTest : public testing::Test {
   std::vector<std::shared_ptr<RailSet>> sets_;
   std::unique_ptr<Connection> sender_;
   std::unique_ptr<Connection> receiver_;
-  link::Fd stream_;
+  Fd stream_;
   TimePoint now_ = TimePoint(seconds(1000));
 };
 
@@ -327,12 +327,12 @@ TEST_F(RecoveryTest, RailsAreJoinedByKindAndNumber) {
 TEST_F(RecoveryTest, ATicketIsGoodOnceAndWhileItIsAwaited) {
   join({0, 4}, {2, 5});
   rails_[5]->listening = *sockets::open_listener(rails_[5]->device.exchange);
-  link::Fd none;
+  Fd none;
   EXPECT_FALSE(receiver_->recovery().take_stream({}, none)) << "nothing was accepted";
   ASSERT_TRUE(pass(milliseconds(0)));
   const Ticket ticket = receiver_->rail_states()[1].ticket;
   EXPECT_NE(ticket, Ticket{});
-  link::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   EXPECT_FALSE(receiver_->recovery().take_stream({}, fd));
   EXPECT_TRUE(receiver_->recovery().take_stream(ticket, fd));
   EXPECT_FALSE(receiver_->recovery().take_stream(ticket, fd));

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "tests/unit/verbs/connections.h"
-#include "transport/link/fd.h"
+#include "transport/core/fd.h"
 
 namespace ztcp::verbs {
 namespace {
@@ -34,7 +34,7 @@ class OwnNetwork {
     }
   }
   static bool set_up(bool is_up) {
-    const link::Fd fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    const Fd fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     ifreq request{};
     std::strcpy(request.ifr_name, "lo");
     if (ioctl(fd.get(), SIOCGIFFLAGS, &request) != 0) return false;
@@ -43,7 +43,7 @@ class OwnNetwork {
     return ioctl(fd.get(), SIOCSIFFLAGS, &request) == 0;
   }
 
-  link::Fd before_{open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)};
+  Fd before_{open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)};
   bool is_there_ = false;
 };
 

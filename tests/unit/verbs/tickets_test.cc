@@ -12,8 +12,8 @@ namespace {
 struct TicketsTest : testing::Test {
   static Ticket ticket(int number) { return Ticket{static_cast<std::byte>(number)}; }
 
-  ControlConnection one{link::Fd(), {}, ControlConnection::State::kOpen, kNever};
-  ControlConnection other{link::Fd(), {}, ControlConnection::State::kOpen, kNever};
+  ControlConnection one{Fd(), {}, ControlConnection::State::kOpen, kNever};
+  ControlConnection other{Fd(), {}, ControlConnection::State::kOpen, kNever};
   Tickets tickets;
 };
 

@@ -99,7 +99,7 @@ TEST(PeerWatch, EachSideLearnsTheOtherAndDetectsItsEnd) {
 
 TEST(PeerWatch, WorksOverIpv6) {
   const IpAddress loopback = *parse_ip("::1");
-  const link::Fd probe(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const Fd probe(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const SocketAddress any_port = to_socket_address({loopback, 0});
   if (bind(probe.get(), any_port.get(), any_port.size_bytes) != 0)
     GTEST_SKIP() << "the loopback interface has no IPv6 address";

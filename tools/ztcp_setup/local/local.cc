@@ -15,9 +15,9 @@
 #include <fmt/format.h>
 
 #include "config/file/load.h"
-#include "config/file/schema.h"
 #include "config/machine/live_machine.h"
 #include "config/mesh.h"
+#include "config/schema.h"
 #include "tools/common/atomic_file.h"
 #include "transport/plan/device_plan.h"
 

@@ -11,7 +11,7 @@ namespace ztcp::setup {
 namespace {
 
 constexpr const char* kTemplate =
-#include "tools/ztcp_setup/boot_unit.inc"
+#include "tools/ztcp_setup/plan/boot_unit.inc"
     ;
 
 // Escapes a word of a unit's command: "%" begins a specifier there, and "$" a variable.

@@ -4,15 +4,38 @@
 // One function per command; each prints its result and returns the exit status.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include <tl/expected.hpp>
+
 #include "config/problem.h"
-#include "tools/ztcp_setup/options.h"
+#include "tools/ztcp_setup/local/local.h"
 #include "tools/ztcp_setup/plan/plan.h"
+#include "tools/ztcp_setup/plan/request.h"
 #include "tools/ztcp_setup/report/report.h"
 
 namespace ztcp::setup {
+
+enum class Command : std::uint8_t {
+  kSetUp,
+  kAdd,
+  kBoot,
+  kUndo,
+  kUndoDryRun,
+  kDryRun,
+  kCheck,
+  kLocal
+};
+
+// The command line, as tools/ztcp_setup/options.h reads it.
+struct Options {
+  Command command = Command::kSetUp;
+  PlanRequest request;  // Its mode is the command's, also in a dry run.
+  LocalRequest local;
+  bool json = false;
+};
 
 int write_local_fabric(const Options& options);
 int dry_run(const Options& options);

@@ -48,12 +48,12 @@ void Engine::look(TimePoint now, const TurnContext& context) {
     context.events.on_watch(now);
   }
   while (const auto change = stack_.take_path_change()) context.events.on_path_mtu(now, *change);
-  const link::LinkState state = context.link.state();
+  const LinkState state = context.link.state();
   if (state != link_state_) {
     link_state_ = state;
     context.events.on_link_state(state);
   }
-  if (link::is_lost(state))
+  if (is_lost(state))
     context.clients.for_each([now](comms::Client& client) { client.on_link_lost(now); });
 }
 

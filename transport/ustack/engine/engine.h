@@ -20,7 +20,7 @@
 #include <span>
 #include <utility>
 
-#include "transport/comms/clients.h"
+#include "transport/comms/clients/clients.h"
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
 #include "transport/core/frame.h"
@@ -63,7 +63,7 @@ struct EngineConfig {
 class TurnEvents {
  public:
   // The link's state changed. Clients are told of a lost link after this call.
-  virtual void on_link_state(link::LinkState state) = 0;
+  virtual void on_link_state(LinkState state) = 0;
   virtual void on_warning(const Finding& finding) = 0;
   virtual void on_path_mtu(TimePoint now, const tcp::PathMtuChange& change) = 0;
   // The last client was destroyed.
@@ -175,8 +175,8 @@ class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
   std::array<RxFrame, kBurst> rx_{};
   Transmitter transmitter_;
   NicWatch watch_;
-  link::LinkState link_state_ = link::LinkState::kUp;  // At the last check.
-  TimePoint last_turn_ = kNever;                       // Start of the last turn.
+  LinkState link_state_ = LinkState::kUp;  // At the last check.
+  TimePoint last_turn_ = kNever;           // Start of the last turn.
   TimePoint next_look_{};
   TimePoint next_watch_{};
 };

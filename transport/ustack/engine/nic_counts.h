@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdint>
 
-#include "transport/comms/group_counts.h"
+#include "transport/comms/clients/group_counts.h"
 #include "transport/link/link.h"
 #include "transport/msg/acceptor.h"
 #include "transport/tcp/stack.h"

@@ -86,15 +86,5 @@ TEST_F(Folder, AFileWithoutPermissionIsUnreadable) {
   EXPECT_THAT(result.problems[0].what, HasSubstr("Permission denied"));
 }
 
-TEST_F(Folder, OnErrorComesFromTheEnvironment) {
-  const std::string path = path_ / "ztcp.conf";
-  std::ofstream(path) << with_nic("");
-  ::setenv("ZTCP_ON_ERROR", "fallback", 1);
-  const auto result = load(machine_, path);
-  ::unsetenv("ZTCP_ON_ERROR");
-  ASSERT_TRUE(result.fabric);
-  EXPECT_EQ(result.fabric->on_error, OnError::kFallback);
-}
-
 }  // namespace
 }  // namespace ztcp::config

@@ -6,7 +6,7 @@
 
 #include "config/file/fields.h"
 #include "config/file/load.h"
-#include "config/file/schema.h"
+#include "config/schema.h"
 #include "tests/unit/config/file/some_fabric.h"
 
 namespace ztcp::config {

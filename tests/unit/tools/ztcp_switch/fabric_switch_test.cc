@@ -61,7 +61,7 @@ class TestLink : public link::Link {
     }
     return n;
   }
-  link::LinkState state() override { return up ? link::LinkState::kUp : link::LinkState::kDown; }
+  LinkState state() override { return up ? LinkState::kUp : LinkState::kDown; }
   std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
   void unmap_memory(std::uint32_t) override {}
   const link::LinkCounters& counters() const override { return counters_; }

@@ -37,7 +37,7 @@ class NarrowLink final : public link::Link {
     return taken;
   }
   link::TransmitRoom transmit_room(TimePoint) override { return room; }
-  link::LinkState state() override { return link::LinkState::kUp; }
+  LinkState state() override { return LinkState::kUp; }
   std::uint32_t map_memory(const void*, std::size_t) override { return 1; }
   void unmap_memory(std::uint32_t) override {}
   const link::LinkCounters& counters() const override { return none; }

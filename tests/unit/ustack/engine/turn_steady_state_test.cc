@@ -61,7 +61,7 @@ class ThinLink final : public link::Link {
     }
     return frames.size();
   }
-  link::LinkState state() override { return inner_->state(); }
+  LinkState state() override { return inner_->state(); }
   std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
   void unmap_memory(std::uint32_t) override {}
   const link::LinkCounters& counters() const override { return inner_->counters(); }
@@ -136,7 +136,7 @@ class Host final : private TurnEvents, public msg::ListenerEvents {
   Engine engine;
 
  private:
-  void on_link_state(link::LinkState) override {}
+  void on_link_state(LinkState) override {}
   void on_warning(const Finding&) override {}
   void on_path_mtu(TimePoint, const tcp::PathMtuChange&) override {}
   void on_nobody_left(TimePoint) override {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/sockets/socket.h"
+#include "transport/sockets/kernel/socket.h"
 
 #include <array>
 #include <cerrno>
@@ -81,11 +81,11 @@ struct SocketPair {
         break;
       }
   }
-  link::Fd dialled;
-  link::Fd accepted;
+  Fd dialled;
+  Fd accepted;
 };
 
-int tcp_option(const link::Fd& fd, int number) {
+int tcp_option(const Fd& fd, int number) {
   int value = 0;
   socklen_t size = sizeof value;
   EXPECT_EQ(getsockopt(fd.get(), IPPROTO_TCP, number, &value, &size), 0);
@@ -146,9 +146,9 @@ TEST(RxQueue, IsTheNapiInstanceElseTheCpuElseUnknown) {
   auto accepted = accept(listening.fd, {});
   while (accepted && !*accepted) accepted = accept(listening.fd, {});
   ASSERT_TRUE(accepted);
-  const link::Fd& fd = (*accepted)->fd;
+  const Fd& fd = (*accepted)->fd;
   EXPECT_FALSE(rx_queue(fd)) << "the kernel reports that there is no NIC";
-  EXPECT_FALSE(rx_queue(link::Fd()));
+  EXPECT_FALSE(rx_queue(Fd()));
   std::thread([&] {
     forget_napi_instances();
     const auto cpu = rx_queue(fd);

@@ -13,8 +13,8 @@
 #include "config/settings.h"
 #include "transport/core/local_addresses.h"
 #include "transport/core/result.h"
-#include "transport/sockets/device.h"
-#include "transport/sockets/interface_choice.h"
+#include "transport/sockets/kernel/device.h"
+#include "transport/sockets/kernel/interface_choice.h"
 
 namespace ztcp::sockets {
 

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // Uses the kernel's header, because the C library's tcp_info lacks the count of segments.
-#include "transport/sockets/answered.h"
+#include "transport/sockets/kernel/answered.h"
 
 #include <cstddef>
 #include <linux/tcp.h>
@@ -11,7 +11,7 @@
 
 namespace ztcp::sockets {
 
-bool was_answered(const link::Fd& fd) {
+bool was_answered(const Fd& fd) {
   tcp_info info{};
   socklen_t size = sizeof info;
   if (getsockopt(fd.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return true;

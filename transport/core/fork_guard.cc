@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/link/fork_guard.h"
+#include "transport/core/fork_guard.h"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace ztcp::link {
+namespace ztcp {
 namespace {
 
 struct Entry {
@@ -112,4 +112,4 @@ void DescriptorSweep::guard_new(std::initializer_list<std::string_view> target_p
   });
 }
 
-}  // namespace ztcp::link
+}  // namespace ztcp

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/sockets/advice.h"
+#include "transport/sockets/kernel/advice.h"
 
 #include <cerrno>
 #include <vector>

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ztcp::link {
+namespace ztcp {
 
 void close_in_children(int fd);
 // To be called before closing it. False: this is a forked child, where it is closed already.
@@ -32,4 +32,4 @@ class DescriptorSweep {
   std::vector<int> before_;
 };
 
-}  // namespace ztcp::link
+}  // namespace ztcp

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/comms/clients.h"
+#include "transport/comms/clients/clients.h"
 
 #include <utility>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/sockets/device_list.h"
+#include "transport/sockets/kernel/device_list.h"
 
 #include <algorithm>
 #include <filesystem>

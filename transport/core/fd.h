@@ -8,10 +8,10 @@
 #include <unistd.h>
 #include <utility>
 
+#include "transport/core/fork_guard.h"
 #include "transport/core/standard_streams.h"
-#include "transport/link/fork_guard.h"
 
-namespace ztcp::link {
+namespace ztcp {
 
 class Fd {
  public:
@@ -43,4 +43,4 @@ class Fd {
   int fd_ = -1;
 };
 
-}  // namespace ztcp::link
+}  // namespace ztcp

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace ztcp::link {
+namespace ztcp {
 
 enum class LinkState : std::uint8_t {
   kUp,
@@ -17,4 +17,4 @@ constexpr bool is_lost(LinkState state) {
   return state == LinkState::kGone || state == LinkState::kReset;
 }
 
-}  // namespace ztcp::link
+}  // namespace ztcp

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/sockets/socket.h"
+#include "transport/sockets/kernel/socket.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "transport/core/socket_address.h"
-#include "transport/sockets/advice.h"
-#include "transport/sockets/answered.h"
+#include "transport/sockets/kernel/advice.h"
+#include "transport/sockets/kernel/answered.h"
 
 namespace ztcp::sockets {
 namespace {
@@ -46,9 +46,9 @@ void tune(int fd, const SocketTimes& times) {
   set(fd, IPPROTO_TCP, TCP_KEEPINTVL, whole_seconds(times.keepalive_interval));
 }
 
-Result<link::Fd> new_socket(const Device& device) {
+Result<Fd> new_socket(const Device& device) {
   const int family = device.address.is_v4() ? AF_INET : AF_INET6;
-  link::Fd fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  Fd fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return fail(to_errc(errno), "socket", errno);
   if (family == AF_INET6) set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
   if (device.bind_to_device &&
@@ -100,7 +100,7 @@ Errc to_errc(int sys_errno) {
 
 // TCP answers with RST for a port where nobody listens; ICMP "port unreachable" is for protocols
 // without such an answer (RFC 1122 section 3.2.2.1). So a refusal without a segment came by ICMP.
-Error connect_error(const link::Fd& fd, int sys_errno) {
+Error connect_error(const Fd& fd, int sys_errno) {
   if (sys_errno == ECONNREFUSED && !was_answered(fd))
     return Error{Errc::kNoRoute, sys_errno, "connect: rejected by ICMP, as firewalls do"};
   return Error{to_errc(sys_errno), sys_errno, "connect"};
@@ -110,7 +110,7 @@ Result<Listening> open_listener(const Device& device) {
   int last_error = EADDRINUSE;
   for (std::uint32_t port = device.first_port; port <= device.last_port; ++port) {
     // A new socket for each port, because a socket can be bound only once.
-    link::Fd fd = ZTCP_TRY(new_socket(device));
+    Fd fd = ZTCP_TRY(new_socket(device));
     set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
     SocketAddress address = address_on(device, {device.address, static_cast<std::uint16_t>(port)});
     // With SO_REUSEADDR two sockets may bind one port; the second then fails in listen().
@@ -127,9 +127,9 @@ Result<Listening> open_listener(const Device& device) {
   return fail(to_errc(last_error), kBind, last_error);
 }
 
-Result<link::Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote,
-                      std::uint32_t segment_bytes) {
-  link::Fd fd = ZTCP_TRY(new_socket(device));
+Result<Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote,
+                std::uint32_t segment_bytes) {
+  Fd fd = ZTCP_TRY(new_socket(device));
   tune(fd.get(), times);
   if (segment_bytes != 0) set(fd.get(), IPPROTO_TCP, TCP_MAXSEG, static_cast<int>(segment_bytes));
   // The kernel chooses the port in connect(), so that each peer can be reached from all ports.
@@ -142,13 +142,13 @@ Result<link::Fd> dial(const Device& device, const SocketTimes& times, Endpoint r
   return fd;
 }
 
-Result<std::optional<Accepted>> accept(const link::Fd& listener, const SocketTimes& times) {
+Result<std::optional<Accepted>> accept(const Fd& listener, const SocketTimes& times) {
   for (int gone = 0; gone < kMostGone; ++gone) {
     SocketAddress from;
     const int fd =
         accept4(listener.get(), from.get(), &from.size_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-      Accepted out{link::Fd(fd), to_endpoint(from)};
+      Accepted out{Fd(fd), to_endpoint(from)};
       tune(fd, times);
       limit_silence(out.fd, times);
       return std::optional(std::move(out));
@@ -172,16 +172,16 @@ Result<std::optional<Accepted>> accept(const link::Fd& listener, const SocketTim
   return fail(Errc::kSystem, "accept", errno);
 }
 
-void limit_silence(const link::Fd& fd, const SocketTimes& times) {
+void limit_silence(const Fd& fd, const SocketTimes& times) {
   limit_silence(fd, times, Duration::zero());
 }
 
-void limit_silence(const link::Fd& fd, const SocketTimes& times, Duration shut) {
+void limit_silence(const Fd& fd, const SocketTimes& times, Duration shut) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(times.user_timeout + shut);
   set(fd.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(ms.count()));
 }
 
-void reset(link::Fd fd) {
+void reset(Fd fd) {
   const linger now{.l_onoff = 1, .l_linger = 0};
   setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
 }
@@ -189,7 +189,7 @@ void reset(link::Fd fd) {
 namespace {
 
 // Fields that an older kernel does not report are zero. `told`: the size of the reported part.
-tcp_info info_of(const link::Fd& fd, socklen_t* told = nullptr) {
+tcp_info info_of(const Fd& fd, socklen_t* told = nullptr) {
   tcp_info info{};
   socklen_t size = sizeof info;
   if (getsockopt(fd.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
@@ -205,22 +205,22 @@ Endpoint peer_of(int fd) {
   return to_endpoint(address);
 }
 
-bool leads_to(const link::Fd& fd, IpAddress remote) { return peer_of(fd.get()).address == remote; }
+bool leads_to(const Fd& fd, IpAddress remote) { return peer_of(fd.get()).address == remote; }
 
 // Setting TCP_KEEPIDLE restarts the timer, less the time since the peer's last segment.
-void ask_for_answer(const link::Fd& fd) { set(fd.get(), IPPROTO_TCP, TCP_KEEPIDLE, 1); }
+void ask_for_answer(const Fd& fd) { set(fd.get(), IPPROTO_TCP, TCP_KEEPIDLE, 1); }
 
-Duration silence(const link::Fd& fd) {
+Duration silence(const Fd& fd) {
   const tcp_info info = info_of(fd);
   return std::chrono::milliseconds(std::min(info.tcpi_last_ack_recv, info.tcpi_last_data_recv));
 }
 
-std::uint32_t retransmissions(const link::Fd& fd) { return info_of(fd).tcpi_total_retrans; }
+std::uint32_t retransmissions(const Fd& fd) { return info_of(fd).tcpi_total_retrans; }
 
 // Kernels without busy polling know no NAPI instance, but the CPU that handled the last segment,
 // which stands for the queue if interrupts are spread over CPUs. With a NAPI instance the CPU is
 // not used: over loopback it is the sender's.
-std::optional<std::uint32_t> rx_queue(const link::Fd& fd) {
+std::optional<std::uint32_t> rx_queue(const Fd& fd) {
   int number = 0;
   socklen_t size = sizeof number;
   if (getsockopt(fd.get(), SOL_SOCKET, SO_INCOMING_NAPI_ID, &number, &size) == 0)
@@ -231,7 +231,7 @@ std::optional<std::uint32_t> rx_queue(const link::Fd& fd) {
   return static_cast<std::uint32_t>(number);
 }
 
-StreamHealth health(const link::Fd& fd) {
+StreamHealth health(const Fd& fd) {
   const tcp_info info = info_of(fd);
   const std::uint64_t segment = info.tcpi_snd_mss;
   StreamHealth health;
@@ -246,7 +246,7 @@ StreamHealth health(const link::Fd& fd) {
 
 // A timeout counts only if the peer has not answered since, even with a closed window. It has not
 // if its silence is longer than the current RTO.
-StreamStall stall(const link::Fd& fd) {
+StreamStall stall(const Fd& fd) {
   socklen_t told = 0;
   const tcp_info info = info_of(fd, &told);
   const bool tells_window = told >= offsetof(tcp_info, tcpi_snd_wnd) + sizeof info.tcpi_snd_wnd;
@@ -265,7 +265,7 @@ StreamStall stall(const link::Fd& fd) {
   return out;
 }
 
-SentBytes sent_bytes(const link::Fd& fd) {
+SentBytes sent_bytes(const Fd& fd) {
   const tcp_info info = info_of(fd);
   return {.all = info.tcpi_bytes_sent, .repeated = info.tcpi_bytes_retrans};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/sockets/interface_choice.h"
+#include "transport/sockets/kernel/interface_choice.h"
 
 #include <algorithm>
 #include <array>

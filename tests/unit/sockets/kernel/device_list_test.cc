@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/sockets/device_list.h"
+#include "transport/sockets/kernel/device_list.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/support/log_capture.h"
 #include "tests/support/tree.h"
-#include "tests/unit/sockets/local_host.h"
+#include "tests/unit/sockets/kernel/local_host.h"
 
 namespace ztcp::sockets {
 namespace {

@@ -2,12 +2,12 @@
 // Copyright the ztcp authors
 #pragma once
 
-#include "transport/link/fd.h"
+#include "transport/core/fd.h"
 
 namespace ztcp::sockets {
 
 // Whether the peer's TCP has ever sent a segment on this connection, even a RST. True where the
 // kernel does not count segments (before 4.2).
-bool was_answered(const link::Fd& fd);
+bool was_answered(const Fd& fd);
 
 }  // namespace ztcp::sockets

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/link/fork_guard.h"
+#include "transport/core/fork_guard.h"
 
 #include <fcntl.h>
 #include <functional>
@@ -10,9 +10,9 @@
 
 #include <gtest/gtest.h>
 
-#include "transport/link/fd.h"
+#include "transport/core/fd.h"
 
-namespace ztcp::link {
+namespace ztcp {
 namespace {
 
 bool in_child(const std::function<bool()>& body) {
@@ -23,14 +23,14 @@ bool in_child(const std::function<bool()>& body) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-bool is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
+bool is_open_here(int fd) { return fcntl(fd, F_GETFD) >= 0; }
 
 int temporary_file() { return memfd_create("test", 0); }
 
 TEST(ForkGuard, ClosesInTheChildOnly) {
   const Fd fd(temporary_file());
-  EXPECT_TRUE(in_child([&] { return !is_open(fd.get()); }));
-  EXPECT_TRUE(is_open(fd.get()));
+  EXPECT_TRUE(in_child([&] { return !is_open_here(fd.get()); }));
+  EXPECT_TRUE(is_open_here(fd.get()));
   EXPECT_EQ(fcntl(fd.get(), F_GETFD), FD_CLOEXEC);
 }
 
@@ -38,8 +38,8 @@ TEST(ForkGuard, TakesNoStandardStreamsNumber) {
   EXPECT_TRUE(in_child([] {
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(stream);
     const Fd fd(temporary_file());
-    return fd.get() > STDERR_FILENO && !is_open(STDIN_FILENO) &&
-           in_child([&] { return !is_open(fd.get()); });
+    return fd.get() > STDERR_FILENO && !is_open_here(STDIN_FILENO) &&
+           in_child([&] { return !is_open_here(fd.get()); });
   }));
 }
 
@@ -49,10 +49,10 @@ TEST(ForkGuard, TheChildsCopyOfTheOwnerDoesNotCloseAReusedNumber) {
   EXPECT_TRUE(in_child([&] {
     const int other = temporary_file();  // Gets the number that has become free.
     delete fd;
-    return other == number && is_open(other);
+    return other == number && is_open_here(other);
   }));
   delete fd;
-  EXPECT_FALSE(is_open(number));
+  EXPECT_FALSE(is_open_here(number));
 }
 
 TEST(ForkGuard, DoesNotCloseAReusedNumber) {
@@ -61,7 +61,7 @@ TEST(ForkGuard, DoesNotCloseAReusedNumber) {
   close(number);  // As a driver does, without notice.
   const int other = temporary_file();
   ASSERT_EQ(other, number);
-  EXPECT_TRUE(in_child([&] { return is_open(other); }));
+  EXPECT_TRUE(in_child([&] { return is_open_here(other); }));
   close(other);
 }
 
@@ -71,8 +71,8 @@ TEST(ForkGuard, FindsDescriptorsThatADriverOpened) {
   const int new_one = temporary_file();
   const int unrelated = open("/dev/null", O_RDWR | O_CLOEXEC);
   sweep.guard_new({"/memfd:test", "/dev/vfio/"});
-  EXPECT_TRUE(
-      in_child([&] { return is_open(old_one) && !is_open(new_one) && is_open(unrelated); }));
+  EXPECT_TRUE(in_child(
+      [&] { return is_open_here(old_one) && !is_open_here(new_one) && is_open_here(unrelated); }));
   for (const int fd : {old_one, new_one, unrelated}) {
     forget_in_children(fd);
     close(fd);
@@ -80,4 +80,4 @@ TEST(ForkGuard, FindsDescriptorsThatADriverOpened) {
 }
 
 }  // namespace
-}  // namespace ztcp::link
+}  // namespace ztcp

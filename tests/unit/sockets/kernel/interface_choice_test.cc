@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/sockets/interface_choice.h"
+#include "transport/sockets/kernel/interface_choice.h"
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/sockets/local_host.h"
+#include "tests/unit/sockets/kernel/local_host.h"
 
 namespace ztcp::sockets {
 namespace {

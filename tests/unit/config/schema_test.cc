@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // schema.toml, settings.h, load() and to_toml() must agree.
-#include "config/file/schema.h"
+#include "config/schema.h"
 
 #include <map>
 #include <set>

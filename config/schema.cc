@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "config/file/schema.h"
+#include "config/schema.h"
 
 #include <algorithm>
 #include <cctype>

@@ -12,10 +12,10 @@
 
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
+#include "transport/core/fd.h"
 #include "transport/core/result.h"
 #include "transport/core/stream.h"
-#include "transport/link/fd.h"
-#include "transport/sockets/device.h"
+#include "transport/sockets/kernel/device.h"
 
 namespace ztcp::sockets {
 
@@ -26,7 +26,7 @@ struct SocketTimes {
 };
 
 struct Listening {
-  link::Fd fd;
+  Fd fd;
   Endpoint endpoint;
 };
 // Listens at the device's address, on the first free port of its range.
@@ -34,55 +34,55 @@ Result<Listening> open_listener(const Device& device);
 
 // Starts to connect; the socket may be connected already. The caller calls limit_silence() once it
 // is. `segment_bytes`: maximum payload of a segment, in both directions; zero: by the path's MTU.
-Result<link::Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote,
-                      std::uint32_t segment_bytes = 0);
+Result<Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote,
+                std::uint32_t segment_bytes = 0);
 
 struct Accepted {
-  link::Fd fd;
+  Fd fd;
   Endpoint remote;
 };
 // Absent: the accept queue is empty.
-Result<std::optional<Accepted>> accept(const link::Fd& listener, const SocketTimes& times);
+Result<std::optional<Accepted>> accept(const Fd& listener, const SocketTimes& times);
 
 // Sets the user timeout: the connection fails once the peer has left data or keepalives
 // unacknowledged for so long. Not before it is connected, because the kernel would apply the
 // timeout to connect(), too.
-void limit_silence(const link::Fd& fd, const SocketTimes& times);
+void limit_silence(const Fd& fd, const SocketTimes& times);
 // The same where the peer's window has been closed for `shut`: the kernel counts that time against
 // the timeout although the peer answers, so `shut` is added.
-void limit_silence(const link::Fd& fd, const SocketTimes& times, Duration shut);
+void limit_silence(const Fd& fd, const SocketTimes& times, Duration shut);
 
 // The error code for a socket call's errno.
 Errc to_errc(int sys_errno);
 // Why connect() failed. A rejection by a firewall's ICMP message is told from the peer's RST.
-Error connect_error(const link::Fd& fd, int sys_errno);
+Error connect_error(const Fd& fd, int sys_errno);
 // Closes the connection with RST. Bytes that the peer has not read are lost.
-void reset(link::Fd fd);
+void reset(Fd fd);
 // Whether the peer has this address.
-bool leads_to(const link::Fd& fd, IpAddress remote);
+bool leads_to(const Fd& fd, IpAddress remote);
 // The peer's address and port.
 Endpoint peer_of(int fd);
 // Makes the kernel send keepalives as often as it can: from now on after each second of the peer's
 // silence. With bytes in flight the kernel retransmits these instead, sooner.
-void ask_for_answer(const link::Fd& fd);
+void ask_for_answer(const Fd& fd);
 // Time since the peer's last segment.
-Duration silence(const link::Fd& fd);
+Duration silence(const Fd& fd);
 // Segments that the kernel has retransmitted.
-std::uint32_t retransmissions(const link::Fd& fd);
+std::uint32_t retransmissions(const Fd& fd);
 // The NIC's receive queue on which the connection's segments arrive, as a number that is the same
 // for all connections of that queue. Absent: the driver does not report it, or there is no NIC.
-std::optional<std::uint32_t> rx_queue(const link::Fd& fd);
+std::optional<std::uint32_t> rx_queue(const Fd& fd);
 // The connection's state as the kernel reports it, without timeouts. Bytes in flight are estimated
 // from segments.
-StreamHealth health(const link::Fd& fd);
+StreamHealth health(const Fd& fd);
 // Why the connection makes no progress.
-StreamStall stall(const link::Fd& fd);
+StreamStall stall(const Fd& fd);
 // Payload sent so far, retransmissions included; zero if the kernel does not report it.
 struct SentBytes {
   std::uint64_t all = 0;
   std::uint64_t repeated = 0;
 };
-SentBytes sent_bytes(const link::Fd& fd);
+SentBytes sent_bytes(const Fd& fd);
 
 // Asks by any socket of this host. Errors count as kUp.
 InterfaceState interface_state(int socket, const std::string& interface);

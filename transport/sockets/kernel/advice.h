@@ -10,7 +10,7 @@
 
 #include "transport/core/local_addresses.h"
 #include "transport/core/result.h"
-#include "transport/sockets/device.h"
+#include "transport/sockets/kernel/device.h"
 
 namespace ztcp::sockets {
 
