@@ -17,6 +17,7 @@
 
 #include "config/machine/readings.h"
 #include "config/network/reserved.h"
+#include "transport/core/dpdk_drivers.h"
 
 namespace ztcp::config {
 namespace {
@@ -25,12 +26,6 @@ constexpr unsigned kClassEthernet = 0x0200;
 constexpr unsigned kClassVga = 0x0300;
 constexpr unsigned kClass3d = 0x0302;
 constexpr unsigned kVendorNvidia = 0x10de;
-
-// Kernel drivers of NICs that ztcp's built-in DPDK drivers can take over.
-constexpr std::array<std::string_view, 13> kKnownDrivers{
-    "virtio-pci", "ena",  "gvnic", "iavf", "ice",     "i40e",   "ixgbe",
-    "bnxt_en",    "hns3", "gve",   "igb",  "vmxnet3", "e1000e",
-};
 
 // These drivers share their NIC with DPDK and keep its interface.
 constexpr std::array<std::string_view, 3> kBifurcatedDrivers{"mlx5_core", "mlx4_core", "mana"};
@@ -163,7 +158,7 @@ std::string unfit_reason(const View& view, const HostNic& nic) {
       kBifurcatedDrivers.end())
     return fmt::format("has the driver {}, which keeps its NICs; ztcp's TCP can't use it yet",
                        nic.driver);
-  if (std::find(kKnownDrivers.begin(), kKnownDrivers.end(), nic.driver) == kKnownDrivers.end())
+  if (!is_replaceable(nic.driver))
     return fmt::format("has the driver {}; ztcp has none for such NICs", nic.driver);
   return {};
 }

@@ -329,6 +329,15 @@ class Documents(unittest.TestCase):
         for name in told:
             self.assertTrue(name in real or name.endswith(".*") and name[:-2] in suites, f"there is no test {name}")
 
+    def test_the_choice_of_clouds_names_every_nic_driver_of_dpdk(self):
+        """By DPDK's or the kernel's name: `ENA`, `virtio-net`, `bnxt`."""
+        rows = re.findall(r'\{\.name = "net_(\w+)", \.kernel_driver = "([\w-]+)"(?:, \.other_kernel_driver = "(\w+)")?',
+                          (ROOT / "transport/core/dpdk_drivers.h").read_text())
+        self.assertGreater(len(rows), 10, "too few cases were found")
+        section = (ROOT / "docs/choose.md").read_text().split("## Clouds", 1)[1].split("\n## ")[0].lower()
+        for names in rows:
+            self.assertTrue(any(name and name in section for name in names), f"docs/choose.md does not name {names}")
+
     def test_the_message_pages_quote_real_messages(self):
         strings = literals()
         seen = 0

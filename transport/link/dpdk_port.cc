@@ -20,6 +20,7 @@
 #include <rte_ethdev.h>
 #include <rte_mempool.h>
 
+#include "transport/core/dpdk_drivers.h"
 #include "transport/core/frame.h"
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
@@ -59,9 +60,9 @@ std::uint32_t frame_room_bytes(std::uint16_t mtu_bytes) {
                                  UINT16_MAX - RTE_PKTMBUF_HEADROOM);
 }
 
-// Drivers that spread received packets over their queues, but do not tell how.
 bool spreads_untold(std::string_view driver) {
-  return driver == "net_virtio" || driver == "net_gve";
+  const DpdkDriver* known = find_dpdk_driver(driver);
+  return known != nullptr && known->spreads_untold;
 }
 
 // For a device that was attached and has no port to close.

@@ -13,6 +13,7 @@
 #include <rte_ip.h>
 #include <rte_mbuf.h>
 
+#include "transport/core/dpdk_drivers.h"
 #include "transport/core/process_mark.h"
 #include "transport/link/dpdk_host.h"
 #include "transport/link/mbuf_layout.h"
@@ -53,13 +54,9 @@ bool checksums_bad(const rte_mbuf& mbuf) {
          (mbuf.ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_BAD;
 }
 
-// Drivers that report the speed of a wire. All others may be faster than they report: software,
-// which invents a speed (vmxnet3 and memif say 10 Gb/s), and functions of a NIC that reach each
-// other inside it.
-bool states_the_speed_of_a_wire(std::string_view driver) {
-  constexpr std::array<std::string_view, 4> kDrivers = {"net_ixgbe", "net_i40e", "net_ice",
-                                                        "net_hns3"};
-  return std::find(kDrivers.begin(), kDrivers.end(), driver) != kDrivers.end();
+bool reports_wire_speed(std::string_view driver) {
+  const DpdkDriver* known = find_dpdk_driver(driver);
+  return known != nullptr && known->reports_wire_speed;
 }
 
 LinkCapabilities capabilities_of(const OpenPort& open, std::uint16_t queue) {
@@ -89,7 +86,7 @@ PortLink::PortLink(std::shared_ptr<OpenPort> open, std::uint16_t queue)
       queue_(queue),
       builder_(port_, queue),
       capabilities_(capabilities_of(*open_, queue)),
-      has_line_(states_the_speed_of_a_wire(port_.abilities().driver)),
+      has_line_(reports_wire_speed(port_.abilities().driver)),
       look_interval_tsc_(rte_get_tsc_hz() / kLooksPerSecond),
       started_(open_->started.has_value()) {
   if (port_.config().driver_copies) guard_.emplace();
