@@ -57,7 +57,7 @@ struct Agreement {
   std::uint8_t tuner_rule = 0;         // ChannelTuner::kRule; 0 without a tuner.
   std::uint8_t max_receives = 1;       // The connection's device's: 1 to kMaxReceives.
   std::uint8_t channels_per_peer = 0;  // 1 to 64; 0: the variable is not set.
-  std::uint16_t nics = 0;              // As shown to NCCL; a merged device counts as one.
+  std::uint16_t nics = 0;              // As exposed to NCCL; a merged device counts as one.
   std::uint16_t devices = 0;           // All devices of all NICs.
   std::uint32_t max_message_bytes = std::uint32_t{kMaxMessageBytes};
   std::uint32_t speed_mbps = 0;  // Sum over all devices.

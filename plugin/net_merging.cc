@@ -26,7 +26,7 @@ Told<int> Net::merge(std::span<const int> devices, Unmerged unmerged) {
   Told<Device> made = merged(parts);
   if (made) {
     const int index = show(std::move(*made), devices);
-    log::info("{}: merged by NCCL, shown to it as device {}", (*device(index))->properties.name,
+    log::info("{}: merged by NCCL, exposed to it as device {}", (*device(index))->properties.name,
               index);
     return index;
   }

@@ -235,7 +235,7 @@ void say(const Device& device) {
     log::info("{} {}{}", ZTCP_VERSION, device.transport->describe_device(device.number),
               nccl_devices == 1
                   ? ""
-                  : fmt::format("; shown to NCCL as {} devices, for each of which it opens "
+                  : fmt::format("; exposed to NCCL as {} devices, for each of which it opens "
                                 "channels",
                                 nccl_devices));
   else

@@ -23,8 +23,8 @@ KERNEL_KIB = 4
 SETUP_US = 250
 # Descriptors for anything but connections: libraries, GPUs, NCCL's proxies and bootstrap, lanes.
 OTHER_DESCRIPTORS = 300
-# NICs of a host, NCCL devices near each GPU, threads: one NIC shared by all ranks and shown to NCCL
-# eight times; eight NICs, one near each GPU.
+# NICs of a host, NCCL devices near each GPU, threads: one NIC shared by all ranks and exposed to
+# NCCL eight times; eight NICs, one near each GPU.
 LAYOUTS = ((1, 8, 12), (8, 1, 8))
 
 

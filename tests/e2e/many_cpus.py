@@ -41,11 +41,11 @@ def run(ranks, ops, *wanted):
 
 def operations():
     run(2, ("all_reduce", "all_to_all", "sendrecv"), "6 queues (8 CPUs for each of 2 ranks (LOCAL_WORLD_SIZE))",
-        "shown to NCCL as 8 devices")
+        "exposed to NCCL as 8 devices")
 
 
 def several_ranks():
-    run(4, ("all_to_all",), "2 queues (4 CPUs for each of 4 ranks (LOCAL_WORLD_SIZE))", "shown to NCCL as 8 devices")
+    run(4, ("all_to_all",), "2 queues (4 CPUs for each of 4 ranks (LOCAL_WORLD_SIZE))", "exposed to NCCL as 8 devices")
 
 
 def between_hosts():

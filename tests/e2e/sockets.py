@@ -70,7 +70,7 @@ def configured():
 
 
 def several_devices():
-    """One interface, shown to NCCL as three devices; the ranks are on different ones."""
+    """One interface, exposed to NCCL as three devices; the ranks are on different ones."""
     with Fabric(3, topology="mesh") as fabric:
         first = free_port()
         write_config(fabric, "127.0.0.1/8", first, min(first + 7, 65535), "nccl_devices = 3\n")
@@ -79,7 +79,7 @@ def several_devices():
         devices = [rank["device"] for rank in report["ranks"]]
         check(all(device.startswith(f"{i} ztcp0{name}, 3333 Mb/s") for i, (device, name) in enumerate(zip(devices, ("", "#2", "#3")))),
               f"the ranks are on {devices}")
-        said(fabric, "; shown to NCCL as 3 devices, for each of which it opens channels")
+        said(fabric, "; exposed to NCCL as 3 devices, for each of which it opens channels")
 
 
 def ports_taken():

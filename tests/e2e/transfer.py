@@ -51,16 +51,16 @@ def mesh_with_queues():
     with Fabric(3, topology="mesh", arguments=["--queues", "3"]) as fabric:
         for op in ("all_reduce", "all_to_all"):
             rows_are_right(fabric.run_perf("--op", op, *SWEEP, timeout_s=240))
-        check("shown to NCCL as 4 devices" in fabric.log(), "each NIC is one device")
+        check("exposed to NCCL as 4 devices" in fabric.log(), "each NIC is one device")
 
 
 def pair_with_queues():
     with Fabric(2, topology="mesh", arguments=["--queues", "4"]) as fabric:
         rows_are_right(fabric.run_perf("--op", "sendrecv", *SWEEP, env={"ZTCP_TUNER": "off"}))
         check("ZTCP_TUNER=off: NCCL chooses its channels" in fabric.log(), "the log does not name NCCL as chooser")
-        check("shown to NCCL as" not in fabric.log(), "a NIC is several devices without the tuner")
+        check("exposed to NCCL as" not in fabric.log(), "a NIC is several devices without the tuner")
         rows_are_right(fabric.run_perf("--op", "sendrecv", *SWEEP))
-        check("shown to NCCL as 8 devices" in fabric.log(), "each NIC is one device")
+        check("exposed to NCCL as 8 devices" in fabric.log(), "each NIC is one device")
 
 
 def through_switch(loss_percent, *arguments):

@@ -33,7 +33,7 @@ TEST(SessionConfig, LaneHasRoomFor256SessionsOrAllOfTheNic) {
   EXPECT_EQ(session_settings(fabric, NicDriver::kPci, 4).max_sessions, 100U);
 }
 
-// An all-to-all of 128 hosts x 8 ranks, with the NIC shown to NCCL as eight devices.
+// An all-to-all of 128 hosts x 8 ranks, with the NIC exposed to NCCL as eight devices.
 TEST(SessionConfig, LaneOfKernelSocketsHasRoomForAllOfTheNic) {
   const config::Fabric fabric;
   for (const std::size_t lanes : {1U, 12U})

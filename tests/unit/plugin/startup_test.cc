@@ -57,7 +57,7 @@ TEST_F(StartupTest, ANicMayBeShownAsSeveralDevices) {
     EXPECT_EQ(device.transport, startup->transports.front().get());
   }
   ASSERT_EQ(log_.infos().size(), 2U);
-  EXPECT_TRUE(contains(log_.infos()[0], "; shown to NCCL as 3 devices,")) << log_.infos()[0];
+  EXPECT_TRUE(contains(log_.infos()[0], "; exposed to NCCL as 3 devices,")) << log_.infos()[0];
 }
 
 config::Nic merged_nic(const char* name, const char* merge) {
