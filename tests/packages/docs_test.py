@@ -343,11 +343,40 @@ class Documents(unittest.TestCase):
         seen = 0
         for page in sorted((ROOT / "docs/messages").glob("*.md")):
             for item in re.findall(r"^\* (`.*?):$", page.read_text(), re.M | re.S):
-                for quoted in re.findall(r"`([^`]+)`", item):
+                for quoted in re.findall(r"`([^`]+)`", re.sub(r"\s+", " ", item)):
                     seen += 1
                     for part in [p.strip() for p in quoted.split("…") if len(p.strip()) > 3]:
                         self.assertTrue(any(part in s for s in strings), f"{page.name}: no source says: {part}")
         self.assertGreater(seen, 90, "too few cases were found")
+
+    def test_the_message_pages_have_every_info_line(self):
+        """Lines without words of their own are built elsewhere: their builders are quoted, too."""
+        pages = " ".join(re.sub(r"\s+", " ", page.read_text()) for page in (ROOT / "docs/messages").glob("*.md"))
+        quoted = re.findall(r"`([^`]+)`", pages)
+        built, seen = set(), 0
+        for folder in ("plugin", "config", "transport", "hugepage"):
+            for file in sorted((ROOT / folder).rglob("*.cc")):
+                for call in re.findall(r'log::info\(\s*((?:"(?:[^"\\\n]|\\.)*"\s*)*)', file.read_text()):
+                    line = re.sub(r"\{[^{}]*\}", "…", re.sub(r'"\s*"', "", call).strip().strip('"')).replace('\\"', '"')
+                    parts = [part.strip(' :;,.()"') for part in line.split("…")]
+                    words = [part for part in parts if len(part) > 3]
+                    if not words:
+                        built.add(file.name)
+                    for word in words:
+                        seen += 1
+                        self.assertTrue(any(word in item for item in quoted), f"no page has: {word} ({file.name})")
+        self.assertGreater(seen, 30, "too few cases were found")
+        self.assertEqual(built, {"comm_end.cc", "death_watch.cc", "end_log.cc", "startup.cc", "verbs_transport.cc"})
+
+    def test_every_key_is_used(self):
+        """By a page, a tool, a test or a bench, beside the reader of the config."""
+        used = ""
+        for folder in ("docs", "packaging", "tools", "bench", "tests"):
+            for file in (ROOT / folder).rglob("*"):
+                if file.suffix in (".md", ".scd", ".in", ".cc", ".h", ".py", "") and file.is_file() and "corpus" not in file.parts:
+                    used += file.read_text(errors="replace")
+        for key in set().union(*self.keys.values()):
+            self.assertRegex(used, rf"\b{key}\b", f"{key}: drop the key, or describe its use on a page")
 
     def test_versions_are_those_of_the_sources(self):
         """Each row of the page's first table: its number, in the file that the row names."""
