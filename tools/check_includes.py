@@ -5,6 +5,7 @@ Also that no catch-all swallows the end of a thread, which would abort the proce
 
 usage: check_includes.py [ROOT]     exit 1 and a line per offence when a rule is broken
        check_includes.py --drawing  prints the layers from the table below, as the documents show them
+       check_includes.py --users    lists headers with one user or none, besides their source and tests
 """
 import pathlib
 import re
@@ -202,7 +203,24 @@ def wrong_drawings(root):
             yield document, "does not show the layers as tools/check_includes.py --drawing prints them"
 
 
+def headers_with_few_users(root):
+    users = {}
+    for file in [*root.rglob("*.h"), *root.rglob("*.cc")]:
+        path = file.relative_to(root).as_posix()
+        for kind, name in INCLUDE.findall(file.read_text()):
+            if kind == '"' and not path.startswith("tests/") and path != name.removesuffix(".h") + ".cc":
+                users.setdefault(name, []).append(path)
+    for header in sorted(root.rglob("*.h")):
+        path = header.relative_to(root).as_posix()
+        if layer_of(path) is not None and len(users.get(path, [])) < 2:
+            yield path, ", ".join(users.get(path, ["no user"]))
+
+
 def main():
+    if "--users" in sys.argv:
+        for header, user in headers_with_few_users(pathlib.Path(".").resolve()):
+            print(f"{header}: {user}")
+        return 0
     if "--drawing" in sys.argv:
         for document, layers in DRAWINGS.items():
             print(f"{document}:\n{drawing(layers)}")

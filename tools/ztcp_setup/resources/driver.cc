@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "tools/ztcp_setup/host/trust.h"
-#include "tools/ztcp_setup/resources/interface_fields.h"
 #include "tools/ztcp_setup/resources/interface_restore.h"
 #include "tools/ztcp_setup/resources/pci_function.h"
 
@@ -56,6 +55,36 @@ bool has_addresses(const InterfaceState& link) {
     });
   };
   return has_global(link) || std::any_of(link.children.begin(), link.children.end(), has_global);
+}
+
+void item_fields(Fields& fields, NetworkItem& item) {
+  fields.bytes("command", item.command);
+  fields.text("message", item.message);
+  fields.optional_time("expires_unix_s", item.expires_unix_s);
+}
+
+void group_fields(Fields& fields, SettingGroup& group) {
+  fields.text("group", group.name);
+  fields.number_pairs("values", group.values);
+}
+
+void interface_fields(Fields& fields, InterfaceState& state) {
+  fields.bytes("name", state.name);
+  fields.text("mac", state.mac);
+  fields.text("permanent_mac", state.permanent_mac);
+  fields.number("mtu_bytes", state.mtu_bytes);
+  fields.number("queue_length", state.queue_length);
+  fields.bytes("alias", state.alias);
+  fields.bytes("master", state.master);
+  fields.flag("up", state.up);
+  fields.text("kind", state.kind);
+  fields.text("info", state.info);
+  fields.records("addresses", state.addresses, item_fields);
+  fields.records("neighbours", state.neighbours, item_fields);
+  fields.records("routes", state.routes, item_fields);
+  fields.byte_pairs("sysctls", state.sysctls);
+  fields.records("settings", state.settings, group_fields, Fields::Since::kNewer);
+  fields.records("children", state.children, interface_fields);
 }
 
 }  // namespace
