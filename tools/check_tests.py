@@ -34,7 +34,6 @@ TESTED_BY = {
     "tools/ztcp_setup/live/safe_path": "tools/ztcp_setup/live/live_files_test",
     "tools/ztcp_setup/main": "tools/ztcp_setup/refusal_test",
     "tools/ztcp_setup/options": "tools/ztcp_setup/refusal_test",
-    "tools/ztcp_setup/report/tables": "tools/ztcp_setup/report/report_test",
     "tools/ztcp_setup/resources/owner": "tools/ztcp_setup/resources/access_test",
     "tools/ztcp_setup/resources/pci_function": "tools/ztcp_setup/resources/driver_test",
     "tools/ztcp_setup/resources/program": "tools/ztcp_setup/resources/notice_test",

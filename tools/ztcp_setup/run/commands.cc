@@ -26,7 +26,6 @@
 #include "tools/ztcp_setup/plan/iommu.h"
 #include "tools/ztcp_setup/report/report.h"
 #include "tools/ztcp_setup/run/preview.h"
-#include "tools/ztcp_setup/run/preview_undo.h"
 
 namespace ztcp::setup {
 

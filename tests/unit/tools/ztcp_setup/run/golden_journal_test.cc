@@ -19,7 +19,7 @@
 #include "tests/unit/tools/ztcp_setup/bare_machine.h"
 #include "tests/unit/tools/ztcp_setup/journal_stories.h"
 #include "tests/unit/tools/ztcp_setup/machine_text.h"
-#include "tools/ztcp_setup/run/preview_undo.h"
+#include "tools/ztcp_setup/run/preview.h"
 
 namespace ztcp::setup {
 namespace {
