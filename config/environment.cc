@@ -56,6 +56,7 @@ class Reader {
     if (name == "ZTCP_LOCAL_RANK") take_local_rank(value);
     if (name == "ZTCP_TRANSPORT") take_transport(value);
     if (name == "ZTCP_TUNER") take_tuner(value);
+    if (name == "ZTCP_STATISTICS") take_statistics(value);
   }
 
  private:
@@ -86,6 +87,15 @@ class Reader {
           "ZTCP_TUNER={} is neither on (1) nor off (0), and all hosts of a job need the "
           "same; export ZTCP_TUNER=off or unset it, on all of them",
           value);
+  }
+
+  void take_statistics(std::string_view value) {
+    if (value == "off" || value == "0")
+      out_.has_statistics_page = false;
+    else if (value != "on" && value != "1")
+      report("ZTCP_STATISTICS",
+             fmt::format("\"{}\" is neither on (1) nor off (0); using on", value),
+             "export ZTCP_STATISTICS=off");
   }
 
   void take_local_rank(std::string_view value) {

@@ -22,8 +22,9 @@ struct Environment {
   std::string log_file;                    // ZTCP_LOG; empty: none.
   OnError on_error = OnError::kFail;       // ZTCP_ON_ERROR
   TransportRequest transport = TransportRequest::kConfigs;
-  std::string transport_text;  // As written.
-  int local_rank = -1;         // ZTCP_LOCAL_RANK; -1: unset.
+  std::string transport_text;       // As written.
+  int local_rank = -1;              // ZTCP_LOCAL_RANK; -1: unset.
+  bool has_statistics_page = true;  // ZTCP_STATISTICS
   // Why this library does not choose NCCL's channels: ZTCP_TUNER=off, or one of NCCL's variables
   // that sets the tuner or the number; empty: it does.
   std::string untuned_by;

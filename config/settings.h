@@ -160,6 +160,11 @@ struct Poller {
   friend bool operator==(const Poller&, const Poller&) = default;
 };
 
+struct Statistics {
+  bool page = true;  // Each process publishes a statistics page.
+  friend bool operator==(const Statistics&, const Statistics&) = default;
+};
+
 struct Fabric {
   std::uint32_t schema = kSchemaVersion;
   std::string name;                      // The fabric's name; hosts of one job must agree.
@@ -172,6 +177,7 @@ struct Fabric {
   Messages messages;
   Tcp tcp;
   Poller poller;
+  Statistics statistics;
   std::vector<Nic> nics;  // In device order.
   const std::string& who_chose() const { return chosen_by.empty() ? path : chosen_by; }
   friend bool operator==(const Fabric&, const Fabric&) = default;

@@ -21,9 +21,11 @@
 #include "plugin/net.h"
 #include "plugin/receive_hints.h"
 #include "plugin/startup.h"
+#include "plugin/statistics_page.h"
 #include "transport/core/local_addresses.h"
 #include "transport/core/log_origin.h"
 #include "transport/core/process_mark.h"
+#include "transport/stats/process_page.h"
 #include "transport/ustack/nic_choice.h"
 
 namespace ztcp::plugin {
@@ -57,9 +59,12 @@ config::Problem log_problem(const std::string& path, const Error& error) {
 // a signal handler may have called exit().
 [[gnu::destructor]] void on_process_end() {
   static std::atomic<bool> has_run{false};
-  if (!owns_process() || has_run.exchange(true)) return;
-  bind_nccl_log(nullptr);
-  net().drain();
+  // The page is there from init on, the process's mark from the first connection on.
+  if (owns_process() && !has_run.exchange(true)) {
+    bind_nccl_log(nullptr);
+    net().drain();
+  }
+  stats::end_process_page();
 }
 
 // exit() runs handlers in the reverse order of their registration, and library destructors after
@@ -90,6 +95,7 @@ Told<Startup> start_up_here(bool asks_tuner) {
                                           local_addresses());
               },
           .transports = transport_sources(),
+          .open_page = open_statistics_page,
       },
       environment, host_name());
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "config/schema.h"
+#include "plugin/statistics_page.h"
 
 namespace ztcp::plugin {
 namespace {
@@ -285,6 +286,8 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
   if (const config::Problems problems = sources.check_host(fabric); !problems.empty())
     return refuse(loaded, environment, host, say_problems(fabric.who_chose(), problems));
 
+  if (sources.open_page && environment.has_statistics_page && fabric.statistics.page)
+    sources.open_page(fabric, loaded.hash);
   Startup startup;
   std::vector<Started> started = start_transports(sources.transports, fabric, startup);
   startup.host = host;
@@ -300,6 +303,7 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
       (startup.transports.empty() || environment.on_error == config::OnError::kFallback))
     return refuse(loaded, environment, host, refusing->refusal);
   std::ranges::for_each(startup.devices, say);
+  list_devices(startup.devices);
   if (tunable) say_tuning(startup, environment.untuned_by);
   add_nccl_devices(startup.devices);
   return startup;

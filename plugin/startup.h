@@ -57,6 +57,8 @@ struct StartupSources {
   std::function<config::LoadResult(const std::string& path)> load;
   std::function<config::Problems(const config::Fabric&)> check_host;
   std::vector<TransportSource> transports;
+  // Makes the statistics page, before any transport starts. Null: there is none.
+  std::function<void(const config::Fabric&, std::uint64_t config_hash)> open_page = nullptr;
 };
 
 Told<Startup> start_up(const StartupSources& sources, const config::Environment& environment,

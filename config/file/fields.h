@@ -95,6 +95,11 @@ void visit_poller(Object& poller, Visit&& visit) {
 }
 
 template <class Object, class Visit>
+void visit_statistics(Object& statistics, Visit&& visit) {
+  visit("page", statistics.page);
+}
+
+template <class Object, class Visit>
 void visit_nic(Object& nic, Visit&& visit) {
   visit("name", nic.name);
   visit("driver", nic.driver);
@@ -143,6 +148,7 @@ void for_each_section(Object& fabric, OnSection&& section) {
   section("messages", [&](auto&& visit) { visit_messages(fabric.messages, visit); });
   section("tcp", [&](auto&& visit) { visit_tcp(fabric.tcp, visit); });
   section("poller", [&](auto&& visit) { visit_poller(fabric.poller, visit); });
+  section("statistics", [&](auto&& visit) { visit_statistics(fabric.statistics, visit); });
 }
 
 }  // namespace ztcp::config

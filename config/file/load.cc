@@ -27,6 +27,13 @@ std::string mend_reading(int why, const std::string& path) {
   return fmt::format("ls -l {}, then make it readable for this user", shell_word(path));
 }
 
+// FNV-1a: tells whether two hosts have the same file.
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
 }  // namespace
 
 LoadResult not_loaded(LoadFailure failure, const std::string& path, Problem problem) {
@@ -57,7 +64,9 @@ LoadResult load(Machine& machine, const std::string& path) {
         LoadFailure::kUnreadable, path,
         {path, fmt::format("can't be read: {}", std::strerror(why)), mend_reading(why, path)});
   }
-  return parse(*text, path);
+  LoadResult result = parse(*text, path);
+  result.hash = hash_of(*text);
+  return result;
 }
 
 }  // namespace ztcp::config

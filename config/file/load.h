@@ -28,6 +28,7 @@ struct LoadResult {
   LoadFailure failure = LoadFailure::kMissing;  // Meaningful when fabric is absent.
   Problems problems;                            // Every problem of the file, in file order.
   std::string path;                             // The path of the file.
+  std::uint64_t hash = 0;                       // Of the file's text; 0: not read.
   // The file's settings if its only problem is that it has no [[nic]]: used by a host that finds
   // its NICs itself.
   std::optional<Fabric> without_nics = std::nullopt;

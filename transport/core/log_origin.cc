@@ -10,6 +10,8 @@ namespace ztcp::log {
 namespace {
 
 constexpr std::size_t kMostDigits = 9;
+constexpr std::array<std::string_view, 4> kRanks{"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                                 "SLURM_PROCID"};
 
 bool is_number(std::string_view text) {
   return !text.empty() && text.size() <= kMostDigits &&
@@ -54,9 +56,22 @@ std::string expand_name(std::string_view pattern, std::string_view host, pid_t p
   return out;
 }
 
+LauncherRanks launcher_ranks(const char* const* variables) {
+  using Names = std::array<std::string_view, 4>;
+  const auto find = [&](const Names& names, int unknown) {
+    for (const std::string_view name : names)
+      if (const std::string_view value = number_of(name, variables); !value.empty())
+        return std::stoi(std::string(value));
+    return unknown;
+  };
+  return {
+      .rank = find(kRanks, -1),
+      .ranks = find({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}, 0),
+      .local_rank = find(
+          {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}, -1)};
+}
+
 std::string origin_of(std::string_view host, const char* const* variables) {
-  constexpr std::array<std::string_view, 4> kRanks{"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
-                                                   "SLURM_PROCID"};
   std::string out(host);
   for (const std::string_view name : kRanks) {
     const std::string_view rank = number_of(name, variables);

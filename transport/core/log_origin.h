@@ -20,6 +20,15 @@ std::string expand_name(std::string_view pattern, std::string_view host, pid_t p
 // allocation has the last one, too). `variables` is an environ-like array.
 std::string origin_of(std::string_view host, const char* const* variables);
 
+// The process's place in its job, by the variables of torchrun, Open MPI, PMI and SLURM, in this
+// order; -1, or 0 ranks: no launcher sets it.
+struct LauncherRanks {
+  int rank = -1;
+  int ranks = 0;
+  int local_rank = -1;
+};
+LauncherRanks launcher_ranks(const char* const* variables);
+
 // The host's name up to its first dot. Empty where the kernel does not tell.
 std::string short_host_name();
 

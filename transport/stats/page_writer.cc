@@ -90,13 +90,13 @@ Page::Page(PageFile file) : file_(std::move(file)), content_(*file_.content) {}
 
 // A forked child keeps nothing of the page: neither mapping nor lock, and the file is the parent's.
 Page::~Page() {
-  if (in_forked_child()) return;
+  if (!is_own()) return;
   end_cleanly();
   unmap_page(file_.content);
 }
 
 void Page::end_cleanly() {
-  if (in_forked_child() || has_ended_.exchange(true)) return;
+  if (!is_own() || has_ended_.exchange(true)) return;
   store(content_.header.has_ended_cleanly, 1);
   ::unlinkat(file_.folder.get(), file_.name.c_str(), 0);
 }
@@ -148,6 +148,28 @@ void Page::refresh_process() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0)
     store(to.descriptors_limit, std::min<rlim_t>(limit.rlim_cur, UINT32_MAX));
+}
+
+void Page::add_device(DeviceRecord record) {
+  const std::scoped_lock lock(devices_mutex_);
+  if (devices_.size() == kMaxDevices) return;
+  record.used = 1;
+  content_.devices[devices_.size()].write(record);
+  devices_.push_back(record);
+}
+
+void Page::update_device(std::uint32_t device, const std::function<void(DeviceRecord&)>& change) {
+  const std::scoped_lock lock(devices_mutex_);
+  if (device >= devices_.size()) return;
+  change(devices_[device]);
+  content_.devices[device].write(devices_[device]);
+}
+
+std::optional<std::uint32_t> Page::device_named(std::string_view name) const {
+  const std::scoped_lock lock(devices_mutex_);
+  for (std::size_t i = 0; i < devices_.size(); ++i)
+    if (devices_[i].name.chars.data() == name) return static_cast<std::uint32_t>(i);
+  return std::nullopt;
 }
 
 LatencyEntry* Page::latencies(std::uint32_t device, Way way, std::string_view peer) {

@@ -15,13 +15,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <unistd.h>
 #include <utility>
+#include <vector>
 
-#include "transport/core/process_mark.h"
 #include "transport/core/result.h"
 #include "transport/stats/layout.h"
 #include "transport/stats/page_file.h"
@@ -90,7 +94,6 @@ class Row {
   std::size_t index_ = 0;
 };
 
-using DeviceRow = Row<DeviceRecord>;
 using LaneRow = Row<LaneRecord>;
 using ConnectionRow = Row<ConnectionRecord>;
 using FlowRow = Row<FlowRecord>;
@@ -116,9 +119,20 @@ class Page : public std::enable_shared_from_this<Page> {
   Page& operator=(const Page&) = delete;
 
   std::string file_name() const { return file_.name; }
+  // False in a forked child, which has neither mapping nor lock. Unlike in_forked_child() this also
+  // works before the process's first connection.
+  bool is_own() const { return ::getpid() == owner_; }
 
   template <class Record>
   Row<Record> take();
+
+  // Devices are listed once and stay; their number is their place in the table.
+  void add_device(DeviceRecord record);
+  // Changes what is known of a listed device. Rare: it takes a lock.
+  void update_device(std::uint32_t device, const std::function<void(DeviceRecord&)>& change);
+  // Nothing: no such device is listed.
+  std::optional<std::uint32_t> device_named(std::string_view name) const;
+
   // Unique in this process, from 1.
   std::uint64_t next_connection_id() {
     return next_connection_id_.fetch_add(1, std::memory_order_relaxed);
@@ -148,24 +162,24 @@ class Page : public std::enable_shared_from_this<Page> {
 
   PageFile file_;
   PageContent& content_;
+  const pid_t owner_ = ::getpid();
   std::atomic<bool> has_ended_{false};
   std::atomic<std::int64_t> process_due_ns_{0};
   std::atomic<std::uint64_t> next_connection_id_{1};
   std::uint64_t throttled_at_start_ns_ = 0;
   std::string throttle_file_;  // Empty: no quota is known.
-  Places<kMaxDevices> devices_;
   Places<kMaxLanes> lanes_;
   Places<kMaxConnections> connections_;
   Places<kMaxFlows> flows_;
+  mutable std::mutex devices_mutex_;
+  std::vector<DeviceRecord> devices_;
   std::mutex latencies_mutex_;
   std::size_t latencies_used_ = 0;
 };
 
 template <class Record>
 auto& Page::places() {
-  if constexpr (std::is_same_v<Record, DeviceRecord>) {
-    return devices_;
-  } else if constexpr (std::is_same_v<Record, LaneRecord>) {
+  if constexpr (std::is_same_v<Record, LaneRecord>) {
     return lanes_;
   } else if constexpr (std::is_same_v<Record, ConnectionRecord>) {
     return connections_;
@@ -176,9 +190,7 @@ auto& Page::places() {
 
 template <class Record>
 auto& Page::entries() {
-  if constexpr (std::is_same_v<Record, DeviceRecord>) {
-    return content_.devices;
-  } else if constexpr (std::is_same_v<Record, LaneRecord>) {
+  if constexpr (std::is_same_v<Record, LaneRecord>) {
     return content_.lanes;
   } else if constexpr (std::is_same_v<Record, ConnectionRecord>) {
     return content_.connections;
@@ -200,7 +212,7 @@ Row<Record> Page::take() {
 
 template <class Record>
 Row<Record>::~Row() {
-  if (entry_ == nullptr || in_forked_child()) return;
+  if (entry_ == nullptr || !page_->is_own()) return;
   entry_->write(Record{});
   page_->template places<Record>().release(index_);
 }

@@ -66,6 +66,13 @@ TEST(Environment, KnowsWhetherZtcpChoosesChannels) {
   EXPECT_TRUE(wrong.problems.empty()) << "start-up refuses it, loudly";
 }
 
+TEST(Environment, ReadsWhetherTheProcessHasAStatisticsPage) {
+  EXPECT_TRUE(read({}).has_statistics_page);
+  EXPECT_TRUE(read({"ZTCP_STATISTICS=1"}).has_statistics_page);
+  EXPECT_FALSE(read({"ZTCP_STATISTICS=off"}).has_statistics_page);
+  EXPECT_FALSE(read({"ZTCP_STATISTICS=0"}).has_statistics_page);
+}
+
 TEST(Environment, KnowsWhetherNcclIsToldToUseZtcp) {
   EXPECT_FALSE(read({"ZTCP_LOG=/b"}).ztcp_is_demanded);
   EXPECT_FALSE(read({"NCCL_NET="}).ztcp_is_demanded);
@@ -122,6 +129,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongVariable{"misspelt", "ZTCP_CONF=x", "did you mean ZTCP_CONFIG?"},
         WrongVariable{"unlike_any", "ZTCP_FROBNICATE=1", "ZTCP_FROBNICATE: unknown variable;"},
         WrongVariable{"on_error", "ZTCP_ON_ERROR=soft", "\"soft\" is neither fail nor fallback"},
+        WrongVariable{"statistics", "ZTCP_STATISTICS=no", "\"no\" is neither on (1) nor off (0)"},
         WrongVariable{"rank_word", "ZTCP_LOCAL_RANK=one", "\"one\" is not a number"},
         WrongVariable{"rank_negative", "ZTCP_LOCAL_RANK=-2", "\"-2\" is not a number"},
         WrongVariable{"rank_trailing", "ZTCP_LOCAL_RANK=1x", "\"1x\" is not a number"}),

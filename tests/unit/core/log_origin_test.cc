@@ -45,6 +45,20 @@ TEST(LogOrigin, ARankMustBeANumber) {
   EXPECT_EQ(origin({"RANKS=3", "LOCAL_RANK=2"}), "gpu1");
 }
 
+TEST(LogOrigin, PlaceInTheJobComesFromTheLauncher) {
+  const char* const none[] = {"HOME=/root", nullptr};
+  EXPECT_EQ(launcher_ranks(none).rank, -1);
+  EXPECT_EQ(launcher_ranks(none).ranks, 0);
+  const char* const torchrun[] = {"RANK=11", "WORLD_SIZE=16", "LOCAL_RANK=3", "SLURM_PROCID=1",
+                                  nullptr};
+  EXPECT_EQ(launcher_ranks(torchrun).rank, 11);
+  EXPECT_EQ(launcher_ranks(torchrun).ranks, 16);
+  EXPECT_EQ(launcher_ranks(torchrun).local_rank, 3);
+  const char* const slurm[] = {"SLURM_PROCID=5", "SLURM_NTASKS=8", "SLURM_LOCALID=x", nullptr};
+  EXPECT_EQ(launcher_ranks(slurm).ranks, 8);
+  EXPECT_EQ(launcher_ranks(slurm).local_rank, -1);
+}
+
 TEST(LogOrigin, HostNameIsOneWordWithoutADot) {
   const std::string host = short_host_name();
   EXPECT_FALSE(host.empty());

@@ -4,6 +4,8 @@
 // A host on which the plugin starts; tests break one thing each.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,7 +30,8 @@ class StartupTest : public testing::Test {
                            return loaded_;
                          },
                      .check_host = [this](const config::Fabric&) { return host_problems_; },
-                     .transports = sources_},
+                     .transports = sources_,
+                     .open_page = open_page_},
                     environment_, "host-a");
   }
 
@@ -77,6 +80,7 @@ class StartupTest : public testing::Test {
              return create(fabric, TransportKind::kUstack, transport_error_);
            },
        .find_nics = nullptr}};
+  std::function<void(const config::Fabric&, std::uint64_t)> open_page_;
   config::Environment environment_;
   test::LogCapture log_;
 };

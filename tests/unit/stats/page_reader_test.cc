@@ -3,14 +3,12 @@
 #include "transport/stats/page_reader.h"
 
 #include <algorithm>
-#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -22,10 +20,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A process that has a page and waits.
+void wait_for_ever(Page&) {
+  for (;;) ::pause();
+}
+
+// A process that has a page, and does something until it is killed.
 class Owner {
  public:
-  explicit Owner(const PageFolder& folder) {
+  explicit Owner(const PageFolder& folder, void (*act)(Page&) = wait_for_ever) {
     int ready[2];
     EXPECT_EQ(::pipe(ready), 0);
     pid_ = ::fork();
@@ -33,12 +35,11 @@ class Owner {
       PageIdentity identity;
       identity.rank = 5;
       const auto page = folder.create(identity);
-      DeviceRow device = page->take<DeviceRecord>();
       DeviceRecord record{};
       record.carrier = static_cast<std::uint32_t>(Carrier::kRdma);
-      device.publish(record);
+      page->add_device(record);
       static_cast<void>(!::write(ready[1], "1", 1));
-      for (;;) ::pause();
+      act(*page);
     }
     char byte = 0;
     EXPECT_EQ(::read(ready[0], &byte, 1), 1);
@@ -105,25 +106,21 @@ TEST(PageReaderTest, ForeignAndTruncatedFilesAreErrors) {
 
 TEST(PageReaderTest, EntriesThatAreBeingWrittenAreWholeOrLeftOut) {
   const PageFolder folder;
-  const auto page = folder.create();
-  DeviceRow device = page->take<DeviceRecord>();
-  std::atomic<bool> stop{false};
-  std::thread writer([&] {
-    DeviceRecord record{};
-    record.carrier = static_cast<std::uint32_t>(Carrier::kRdma);
-    for (std::uint32_t i = 0; !stop; ++i) {
-      record.speed_mbps = i;
-      record.mtu_bytes = i;
-      device.publish(record);
+  Owner owner(folder, [](Page& page) {
+    LaneRow lane = page.take<LaneRecord>();
+    LaneRecord record{};
+    for (std::uint32_t i = 0;; ++i) {
+      record.number = i;
+      record.queue_depth = i;
+      lane.publish(record);
     }
   });
+  const fs::path file = only_page(folder);
   for (int i = 0; i < 20; ++i) {
-    const auto snapshot = read_page(folder.path() / page->file_name());
+    const auto snapshot = read_page(file);
     ASSERT_TRUE(snapshot);
-    for (const Device& each : snapshot->devices) EXPECT_EQ(each.speed_mbps, each.mtu_bytes);
+    for (const Lane& each : snapshot->lanes) EXPECT_EQ(each.number, each.queue_depth);
   }
-  stop = true;
-  writer.join();
 }
 
 TEST(PageReaderTest, MissingFolderHasNoPages) {

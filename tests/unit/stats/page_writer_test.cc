@@ -10,19 +10,17 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/stats/page_fixture.h"
-#include "transport/core/process_mark.h"
 #include "transport/stats/page_reader.h"
 
 namespace ztcp::stats {
 namespace {
 
-DeviceRow add_device(Page& page, const char* name) {
-  DeviceRow row = page.take<DeviceRecord>();
+std::uint32_t add_device(Page& page, const char* name) {
   DeviceRecord record{};
   record.carrier = static_cast<std::uint32_t>(Carrier::kKernelSockets);
   record.name.set(name);
-  row.publish(record);
-  return row;
+  page.add_device(record);
+  return page.device_named(name).value();
 }
 
 Snapshot read(const PageFolder& folder, const Page& page) {
@@ -39,16 +37,16 @@ TEST(PageWriterTest, ReadersGetWhatWasPublished) {
                                    .rank = 3,
                                    .ranks = 8,
                                    .local_rank = 1});
-  const DeviceRow device = add_device(*page, "ztcp0");
+  const std::uint32_t device = add_device(*page, "ztcp0");
   LaneRow lane = page->take<LaneRecord>();
   LaneRecord lane_record{};
-  lane_record.device = device.index();
+  lane_record.device = device;
   lane_record.counters[static_cast<std::size_t>(Counter::kRedials)] = 5;
   lane.publish(lane_record);
   ConnectionRow connection = page->take<ConnectionRecord>();
   ConnectionRecord record{};
   record.id = page->next_connection_id();
-  record.device = device.index();
+  record.device = device;
   record.way = static_cast<std::uint8_t>(Way::kReceive);
   record.waiting = static_cast<std::uint8_t>(Waiting::kPeerData);
   record.peer.set("10.0.0.2:4711");
@@ -58,7 +56,7 @@ TEST(PageWriterTest, ReadersGetWhatWasPublished) {
   flow_record.connection = record.id;
   flow_record.rtt_ns = 25'000;
   flow.publish(flow_record);
-  page->latencies(device.index(), Way::kReceive, "10.0.0.2")->add(2, 1'000'000);
+  page->latencies(device, Way::kReceive, "10.0.0.2")->add(2, 1'000'000);
 
   const Snapshot snapshot = read(folder, *page);
   EXPECT_EQ(snapshot.process.version, "0.1.0");
@@ -83,10 +81,29 @@ TEST(PageWriterTest, ReadersGetWhatWasPublished) {
 TEST(PageWriterTest, RowsAreGoneAfterTheirOwner) {
   const PageFolder folder;
   const auto page = folder.create();
-  { const DeviceRow device = add_device(*page, "ztcp0"); }
-  EXPECT_TRUE(read(folder, *page).devices.empty());
-  const DeviceRow next = add_device(*page, "ztcp1");
-  EXPECT_EQ(next.index(), 0U) << "the place is free again";
+  add_device(*page, "ztcp0");
+  LaneRecord record{};
+  {
+    LaneRow lane = page->take<LaneRecord>();
+    lane.publish(record);
+    EXPECT_EQ(read(folder, *page).lanes.size(), 1U);
+  }
+  EXPECT_TRUE(read(folder, *page).lanes.empty());
+  EXPECT_EQ(page->take<LaneRecord>().index(), 0U) << "the place is free again";
+}
+
+TEST(PageWriterTest, DevicesAreNumberedInOrderAndMayChange) {
+  const PageFolder folder;
+  const auto page = folder.create();
+  EXPECT_EQ(add_device(*page, "ztcp0"), 0U);
+  EXPECT_EQ(add_device(*page, "ztcp1"), 1U);
+  EXPECT_FALSE(page->device_named("ztcp2"));
+  page->update_device(1, [](DeviceRecord& record) { record.mtu_bytes = 9000; });
+  page->update_device(2, [](DeviceRecord& record) { record.mtu_bytes = 1; });
+  const Snapshot snapshot = read(folder, *page);
+  ASSERT_EQ(snapshot.devices.size(), 2U);
+  EXPECT_EQ(snapshot.devices[1].mtu_bytes, 9000U);
+  EXPECT_EQ(snapshot.devices[1].name, "ztcp1");
 }
 
 TEST(PageWriterTest, CountsConnectionsBeyondItsRoom) {
@@ -104,7 +121,7 @@ TEST(PageWriterTest, CountsConnectionsBeyondItsRoom) {
 TEST(PageWriterTest, PeersBeyondTheTableShareOneEntryForEachWay) {
   const PageFolder folder;
   const auto page = folder.create();
-  const DeviceRow device = add_device(*page, "ztcp0");
+  add_device(*page, "ztcp0");
   EXPECT_EQ(page->latencies(0, Way::kSend, "a"), page->latencies(0, Way::kSend, "a"));
   EXPECT_NE(page->latencies(0, Way::kSend, "a"), page->latencies(0, Way::kReceive, "a"));
   for (std::size_t i = 2; i < kMaxLatencies - 2; ++i)
@@ -136,14 +153,16 @@ TEST(PageWriterTest, TwoPagesOfAProcessHaveDifferentNames) {
 }
 
 TEST(PageWriterTest, ForkedChildLeavesThePageAlone) {
-  mark_process();
   const PageFolder folder;
   auto page = folder.create();
-  DeviceRow device = add_device(*page, "ztcp0");
+  add_device(*page, "ztcp0");
+  LaneRow lane = page->take<LaneRecord>();
+  LaneRecord record{};
+  lane.publish(record);
   const pid_t child = ::fork();
   if (child == 0) {
     {
-      const DeviceRow dying = std::move(device);
+      const LaneRow dying = std::move(lane);
       page->end_cleanly();
     }
     page.reset();
@@ -152,7 +171,7 @@ TEST(PageWriterTest, ForkedChildLeavesThePageAlone) {
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  EXPECT_EQ(read(folder, *page).devices.size(), 1U);
+  EXPECT_EQ(read(folder, *page).lanes.size(), 1U);
 }
 
 TEST(PageWriterTest, FolderOfOthersIsRefused) {
