@@ -1,39 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
-#include <functional>
+#include <string>
 
 #include <CLI/CLI.hpp>
 
 #include "tools/common/standard_streams.h"
+#include "tools/ztcp_stat/command.h"
 #include "tools/ztcp_stat/hosts/command.h"
+#include "tools/ztcp_stat/prometheus.h"
+#include "tools/ztcp_stat/view.h"
+#include "tools/ztcp_stat/why.h"
 
+namespace ztcp::stat {
 namespace {
 
+// Later ones win where two set Command::run.
+constexpr AddCommand kCommands[] = {
+    add_view,
+    add_prometheus,
+    add_why,
+    [](CLI::App& app, Command& command) { hosts::add_hosts(app, command.run); },
+};
+
+constexpr char kExamples[] = R"(Examples:
+  ztcp_stat                       live view of this user's jobs on this host (root: all jobs)
+  ztcp_stat why                   the slowest peer, flow or host, and the reason
+  ztcp_stat --once                one view, for a ticket or a log
+  ztcp_stat --json --watch 10     a line of JSON every 10 s
+  ztcp_stat --pid 4242            only one process
+  ztcp_stat --after-crash FILE    what a dead process did last; "ztcp_stat why" names the FILE
+  ztcp_stat hosts reports/*       what differs between the checks of many hosts
+
+Exit status: 0 done or healthy, 1 a fault is named or the work failed, 2 usage, 3 no process is here.)";
+
+void add_selection(CLI::App& app, Command& command) {
+  app.add_option("--pid", command.selection.pid, "Only this process")
+      ->check(CLI::PositiveNumber)
+      ->type_name("PID");
+  CLI::Option* folder =
+      app.add_option("--folder", command.selection.folder, "Read the pages of this folder")
+          ->type_name("DIR");
+  app.add_option("--config", command.selection.config,
+                 "Read the pages of the run_dir of this ztcp.conf")
+      ->excludes(folder)
+      ->type_name("FILE");
+}
+
 int run(int argc, char** argv) {
-  std::function<int()> chosen;
-  CLI::App app("Shows the state of ztcp's hosts.", "ztcp_stat");
+  Command command;
+  CLI::App app("Shows the ztcp processes of this host: devices, connections, rates and faults.",
+               "ztcp_stat");
+  app.set_help_flag();
+  app.set_help_all_flag("-h,--help", "Print this help");
   app.set_version_flag("--version", "ztcp_stat " ZTCP_VERSION);
-  app.require_subcommand(1);
-  ztcp::stat::hosts::add_hosts(app, chosen);
+  app.footer(kExamples);
+  app.require_subcommand(0, 1);
+  add_selection(app, command);
+  for (const AddCommand add : kCommands) add(app, command);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : ztcp::stat::hosts::kExitBadInput;
+    return app.exit(error) == 0 ? kExitHealthy : kExitUsage;
   }
-  return chosen();
+  return command.run();
 }
 
 }  // namespace
+}  // namespace ztcp::stat
 
 int main(int argc, char** argv) {
   ztcp::tools::keep_standard_streams();
   try {
-    const int status = run(argc, argv);
-    return status == 0 && !ztcp::tools::has_kept_output("ztcp_stat") ? 1 : status;
+    const int status = ztcp::stat::run(argc, argv);
+    const bool is_kept = ztcp::tools::has_kept_output("ztcp_stat");
+    return status == ztcp::stat::kExitHealthy && !is_kept ? ztcp::stat::kExitFault : status;
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "ztcp_stat: %s\n", failure.what());
-    return 1;
+    return ztcp::stat::kExitFault;
   }
 }

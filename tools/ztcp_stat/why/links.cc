@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Faults of this host's NICs: links, dropped and damaged frames, errors of RDMA.
+#include <fmt/format.h>
+
+#include "tools/ztcp_stat/view/units.h"
+#include "tools/ztcp_stat/why/case.h"
+
+namespace ztcp::stat {
+namespace {
+
+using stats::Counter;
+
+constexpr std::uint64_t kFewFrames = 10;  // Damaged ones in a window: noise of a long cable.
+
+struct DropRule {
+  Counter counter;
+  Rule rule;
+  const char* text;     // Behind the number of frames.
+  const char* command;  // {}: the NIC.
+};
+constexpr DropRule kDropRules[] = {
+    {Counter::kRxMissed, Rule::kDrops,
+     "frames dropped by the NIC because its receive queue was full: its thread is too slow; give "
+     "the device more queues or CPUs",
+     "man 5 ztcp.conf  # queues, poller.cpus"},
+    {Counter::kRxNoMemory, Rule::kDrops,
+     "frames dropped because the pool of frames was empty: give the device more hugepages",
+     "man 5 ztcp.conf  # hugepages"},
+    {Counter::kRxErrors, Rule::kDamaged,
+     "frames received with errors by the NIC: check cable and optics", "ethtool -m {}"},
+    {Counter::kTxErrors, Rule::kDrops, "frames not sent by the NIC", "dmesg | grep -i {}"},
+    {Counter::kTxDropped, Rule::kDrops, "frames dropped because the link was down",
+     "dmesg | grep -i {}"},
+};
+
+std::string nic_of(const stats::Device& device) {
+  return device.nic.empty() ? device.name : device.nic;
+}
+
+}  // namespace
+
+void find_link_faults(const Case& one, Findings& findings) {
+  if (!one.is_running()) return;
+  for (const stats::Device& device : one.now().devices) {
+    const std::string nic = nic_of(device);
+    if (device.link == stats::LinkStatus::kLost)
+      findings.push_back(
+          {Severity::kSevere, Rule::kLinkLost, device_name(one, device),
+           fmt::format("has lost its NIC {}: it was removed, or its driver was reset", nic),
+           "dmesg | tail -50", 0});
+    if (device.link == stats::LinkStatus::kDown)
+      findings.push_back({Severity::kSevere, Rule::kLinkDown, device_name(one, device),
+                          fmt::format("has no carrier at its NIC {}: cable, switch port or "
+                                      "interface is down",
+                                      nic),
+                          device.carrier == stats::Carrier::kUserspaceTcp
+                              ? std::string("ztcp_setup --check")
+                              : fmt::format("ip link show {}", nic),
+                          0});
+  }
+}
+
+void find_frame_faults(const Case& one, Findings& findings) {
+  for (const stats::Device& device : one.now().devices) {
+    const std::uint64_t received = one.window.count(device, Counter::kRxFrames);
+    for (const DropRule& drops : kDropRules) {
+      const std::uint64_t frames = one.window.count(device, drops.counter);
+      if (frames == 0) continue;
+      const double share =
+          static_cast<double>(frames) / static_cast<double>(std::max(received + frames, frames));
+      findings.push_back(
+          {share >= 0.01 ? Severity::kSevere : Severity::kWarning, drops.rule,
+           device_name(one, device),
+           fmt::format("has {} {} ({} of those received) in the last {}", frames, drops.text,
+                       share_text(share), seconds_text(one.window.seconds())),
+           fmt::format(fmt::runtime(drops.command), nic_of(device)), share});
+    }
+    const std::uint64_t damaged = one.window.count(device, Counter::kBadChecksums) +
+                                  one.window.count(device, Counter::kMalformedFrames);
+    if (damaged >= kFewFrames)
+      findings.push_back({Severity::kWarning, Rule::kDamaged, device_name(one, device),
+                          fmt::format("received {} frames with a wrong checksum or format in the "
+                                      "last {}: a cable, NIC or switch damages frames",
+                                      damaged, seconds_text(one.window.seconds())),
+                          "ztcp_setup --check", static_cast<double>(damaged)});
+    const std::uint64_t errors = one.window.count(device, Counter::kCompletionErrors) +
+                                 one.window.count(device, Counter::kRailRecoveries);
+    if (errors > 0)
+      findings.push_back({Severity::kWarning, Rule::kRdma, device_name(one, device),
+                          fmt::format("had {} RDMA errors or recoveries in the last {}", errors,
+                                      seconds_text(one.window.seconds())),
+                          "ibv_devinfo -v; rdma statistic show", static_cast<double>(errors)});
+  }
+}
+
+}  // namespace ztcp::stat
