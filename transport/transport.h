@@ -114,6 +114,18 @@ struct RecvBuffer {
   bool is_polled = true;
 };
 
+// The bytes of an operation that one queue pair carries, for a profiler. Without initial values:
+// callers have room for the most pieces, and most operations have none or one.
+struct PieceFacts {
+  std::uint32_t rail;        // Index of the NIC among those that the connection goes over.
+  std::uint32_t queue_pair;  // The device's number of it; 0: a rail of TCP, which has none.
+  std::uint64_t work_id;
+  std::size_t size_bytes;
+  std::uint8_t number;  // Its bit in Request::finished_pieces().
+};
+// Most pieces of one operation.
+inline constexpr std::size_t kMaxPieces = 8;
+
 // One operation in flight. Lives in its comm's fixed table; invalid once test() returned true.
 class Request {
  public:
@@ -124,10 +136,24 @@ class Request {
   // Number of sizes: one for a send, one for each buffer of a receive, none for a flush. To be read
   // before a test() that may end the request.
   std::size_t buffers() const { return buffers_; }
+  // For a profiler, directly after the operation was posted: writes its pieces and returns their
+  // number. 0: no queue pairs carry it. A receive has one piece, which stands for each of its
+  // buffers: the sender chooses the queue pairs.
+  virtual std::size_t pieces(std::span<PieceFacts, kMaxPieces>) const { return 0; }
+  // A bit for each piece that has completed. Not to be called once test() returned true.
+  virtual std::uint32_t finished_pieces() const { return 0; }
 
  protected:
   ~Request() = default;
   std::uint8_t buffers_ = 1;
+};
+
+// Data that plugin/ keeps beside a comm. Transports only carry it.
+class CommAttachment {
+ public:
+  virtual ~CommAttachment() = default;
+  // NCCL closes the comm. Not called for comms that NCCL forgets.
+  virtual void on_close() = 0;
 };
 
 // Common to both directions.
@@ -147,9 +173,15 @@ class Comm {
   // "10.77.1.10:7471 on ztcp0", for messages.
   virtual std::string describe_peer() const = 0;
 
+  // Null until plugin/ sets it. Used by the threads that post, test and close.
+  std::unique_ptr<CommAttachment>& attachment() { return attachment_; }
+
  protected:
   Comm() = default;
   virtual ~Comm() = default;
+
+ private:
+  std::unique_ptr<CommAttachment> attachment_;
 };
 
 class SendComm : public Comm {

@@ -124,6 +124,15 @@ Result<bool> QueuePairRecv::test(Received& received, std::span<std::size_t> size
   return true;
 }
 
+// The queue pair that told the sender of the buffers; the sender chooses those of the bytes.
+std::size_t QueuePairRecv::pieces(const Received& received, std::span<PieceFacts, kMaxPieces> out) {
+  const CommEnd::Scope scope(end_);
+  const auto over = session().slot_queue_pair();
+  out[0] = over ? end_.connection().traffic().facts_of(*over) : PieceFacts{};
+  out[0].work_id = received.number;
+  return 1;
+}
+
 // One read on each rail suffices, of the last buffer in GPU memory: it pushes all that the same
 // device wrote before. The writes of a failed rail were pushed when its queue pairs were destroyed:
 // the device confirms that behind them.

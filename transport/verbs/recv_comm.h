@@ -37,6 +37,9 @@ class QueuePairRecv final : public RecvComm {
     Result<bool> test(std::span<std::size_t> sizes_bytes) override {
       return comm->test(*this, sizes_bytes);
     }
+    std::size_t pieces(std::span<PieceFacts, kMaxPieces> out) const override {
+      return comm->pieces(*this, out);
+    }
     void begin(std::size_t buffers) {
       buffers_ = static_cast<std::uint8_t>(buffers);
       is_held = true;
@@ -58,6 +61,7 @@ class QueuePairRecv final : public RecvComm {
                 const std::shared_ptr<Connection>& connection);
   Result<bool> test(Received& received, std::span<std::size_t> sizes_bytes);
   Result<bool> test(Flushed& flushed);
+  std::size_t pieces(const Received& received, std::span<PieceFacts, kMaxPieces> out);
   Status progress();
   Status prepare_flushes();
   bool may_flush(const RailState& rail_state) const;

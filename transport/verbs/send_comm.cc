@@ -79,6 +79,30 @@ Result<bool> QueuePairSend::test(Sent& sent, std::span<std::size_t> sizes_bytes)
   return true;
 }
 
+std::size_t QueuePairSend::pieces(const Sent& sent, std::span<PieceFacts, kMaxPieces> out) {
+  const CommEnd::Scope scope(end_);
+  const Traffic& traffic = end_.connection().traffic();
+  std::size_t count = 0;
+  session().each_posted(sent.number, [&](std::uint32_t over, std::uint64_t id, const Piece& piece) {
+    PieceFacts& facts = out[count++];
+    facts = traffic.facts_of(over);
+    facts.work_id = id;
+    facts.size_bytes = piece.size_bytes;
+    facts.number = piece.number;
+  });
+  // Its rail has failed meanwhile.
+  if (count == 0) {
+    out[count] = {};
+    out[count++].size_bytes = sent.size_bytes;
+  }
+  return count;
+}
+
+std::uint32_t QueuePairSend::finished_pieces(const Sent& sent) {
+  const CommEnd::Scope scope(end_);
+  return ~session().unfinished(sent.number);
+}
+
 void QueuePairSend::close() {
   end_.close();
   delete this;

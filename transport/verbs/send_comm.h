@@ -33,12 +33,18 @@ class QueuePairSend final : public SendComm {
     Result<bool> test(std::span<std::size_t> sizes_bytes) override {
       return comm->test(*this, sizes_bytes);
     }
+    std::size_t pieces(std::span<PieceFacts, kMaxPieces> out) const override {
+      return comm->pieces(*this, out);
+    }
+    std::uint32_t finished_pieces() const override { return comm->finished_pieces(*this); }
     QueuePairSend* comm = nullptr;
     std::uint16_t number = 0;
     std::size_t size_bytes = 0;
   };
 
   Result<bool> test(Sent& sent, std::span<std::size_t> sizes_bytes);
+  std::size_t pieces(const Sent& sent, std::span<PieceFacts, kMaxPieces> out);
+  std::uint32_t finished_pieces(const Sent& sent);
   Status progress(bool waits_for_peer);
   std::string why(const Error& error) const;
   SendSession& session() const { return end_.connection().traffic().sender(); }

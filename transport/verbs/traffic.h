@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "transport/transport.h"
 #include "transport/verbs/exchange.h"
 #include "transport/verbs/queue_pairs.h"
 #include "transport/verbs/rail_state.h"
@@ -54,6 +55,14 @@ class Traffic final : public WorkQueues, public Landings {
   std::uint64_t carried_bytes(std::uint32_t rail) const;
   std::size_t index_of(const RailState& state) const {
     return static_cast<std::size_t>(&state - rails_.data());
+  }
+  // A queue pair's rail, and the device's number of it, for a profiler.
+  PieceFacts facts_of(std::uint32_t queue_pair) const {
+    const Place& at = places_[queue_pair];
+    PieceFacts facts{};
+    facts.rail = static_cast<std::uint32_t>(at.rail);
+    if (at.queues != nullptr) facts.queue_pair = at.queues->number(at.index);
+    return facts;
   }
   // Posts for the rail go to its current queue pairs or stream from now on.
   void route(const RailState& state);

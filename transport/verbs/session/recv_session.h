@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -85,6 +86,11 @@ class RecvSession {
     return posts_[number].received_bytes[buffer];
   }
   bool is_idle() const;
+  // The queue pair that writes the slots; empty: all rails are lost.
+  std::optional<std::uint32_t> slot_queue_pair() const {
+    if (slot_queue_pair_ == kNoQueuePair) return std::nullopt;
+    return slot_queue_pair_;
+  }
 
   // Filled buffers, and bytes received over the rail.
   std::uint64_t messages_done() const { return messages_done_; }

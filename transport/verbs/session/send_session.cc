@@ -160,7 +160,7 @@ Status SendSession::send(std::uint16_t number, const Message& message, std::uint
   }
   piece.of = static_cast<std::uint8_t>(
       std::count_if(cut.begin(), cut.end(), [](std::uint64_t bytes) { return bytes != 0; }));
-  unfinished_[number] = piece.of;
+  unfinished_[number] = static_cast<std::uint8_t>((1U << piece.of) - 1);
   for (std::uint32_t i = 0; i < queue_pairs_.size(); ++i) {
     if (cut[i] == 0) continue;
     piece.size_bytes = static_cast<std::uint32_t>(cut[i]);

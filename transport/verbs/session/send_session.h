@@ -82,6 +82,16 @@ class SendSession {
   Status rejoin_rail(std::uint32_t rail);
 
   bool is_done(std::uint16_t number) const { return unfinished_[number] == 0; }
+  // A bit for each piece that is not completed.
+  std::uint32_t unfinished(std::uint16_t number) const { return unfinished_[number]; }
+  // Calls tell(queue_pair, id, piece) for each piece of the message that post() has just sent.
+  template <class Tell>
+  void each_posted(std::uint16_t number, Tell&& tell) const {
+    for (std::uint32_t i = 0; i < sent_.size(); ++i)
+      if (const Piece* const piece = sent_[i].newest();
+          piece != nullptr && piece->message == number)
+        tell(i, sent_[i].newest_id(), *piece);
+  }
   bool is_idle() const { return in_flight_ == 0; }
 
   struct Truncated {
@@ -119,7 +129,9 @@ class SendSession {
   Status send_again();
   void note_arrival(std::uint32_t queue_pair, const Piece& piece);
   void finish(const Piece& piece) {
-    if (--unfinished_[piece.message] != 0) return;
+    std::uint8_t& unfinished = unfinished_[piece.message];
+    unfinished = static_cast<std::uint8_t>(unfinished & ~(1U << piece.number));
+    if (unfinished != 0) return;
     --in_flight_;
     ++messages_done_;
   }
@@ -133,7 +145,7 @@ class SendSession {
   Ring& ring_;  // Written by the peer alone.
   WorkQueues& queues_;
 
-  std::array<std::uint8_t, kMessages> unfinished_{};  // Pieces of each message.
+  std::array<std::uint8_t, kMessages> unfinished_{};  // By message: a bit for each piece.
   std::uint32_t in_flight_ = 0;                       // Messages in flight.
   std::uint64_t messages_done_ = 0;
 

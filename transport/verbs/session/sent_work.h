@@ -35,6 +35,10 @@ class SentWork {
   // Completed bytes.
   std::uint64_t carried_bytes() const { return carried_bytes_; }
 
+  // The outstanding work that was added last, and the id of its completion. Null: none.
+  const Piece* newest() const { return is_empty() ? nullptr : &pieces_[(next_ - 1) % kSendDepth]; }
+  std::uint64_t newest_id() const { return next_ - 1; }
+
   // The queue pair is gone: calls lost(piece) for all work, and forgets it.
   template <class Lost>
   void abandon(Lost&& lost) {
