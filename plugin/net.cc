@@ -23,6 +23,13 @@ constexpr std::chrono::microseconds kBlockingPollInterval{50};
 Listening* nccls_pointer(Listening* listening) { return listening; }
 Comm* nccls_pointer(Comm* comm) { return comm; }
 
+// What plugin/ keeps beside a comm learns that NCCL closes it.
+void tell_attachment(const std::unique_ptr<Listening>&) {}
+template <class Closed, class Closer>
+void tell_attachment(const std::unique_ptr<Closed, Closer>& comm) {
+  if (const auto& attachment = comm->attachment()) attachment->on_close();
+}
+
 // Calls `attempt` until it yields a comm or fails, or until `has_waited_enough`.
 template <class Attempt, class Enough>
 auto poll_until_connected(Attempt&& attempt, Enough&& has_waited_enough) -> decltype(attempt()) {
@@ -359,8 +366,12 @@ Told<RecvComm*> Net::accept_blocking(Listening* listening) {
 
 void Net::close(const void* object) {
   decltype(objects_)::node_type closed;  // Ends here, outside the lock.
-  const std::lock_guard lock(mutex_);
-  closed = objects_.extract(object);
+  {
+    const std::lock_guard lock(mutex_);
+    closed = objects_.extract(object);
+  }
+  if (closed.empty()) return;
+  std::visit([](const auto& owner) { tell_attachment(owner); }, closed.mapped().object);
 }
 
 void Net::drain() {

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "plugin/abi/common.h"
+#include "plugin/abi/profiler_events.h"
 #include "plugin/gpu_identity.h"
 #include "plugin/guard.h"
 #include "plugin/handle.h"
@@ -67,15 +68,20 @@ ncclResult_t init_v3(ncclDebugLogger_t log) { return init(log, /*asks_tuner=*/fa
 
 ncclResult_t init_v9(ncclDebugLogger_t log) { return init(log, /*asks_tuner=*/true); }
 
-ncclResult_t init_v10(ncclDebugLogger_t log, ncclProfilerCallback_t /*profiler*/) {
-  return init_v9(log);
+ncclResult_t init_v10(ncclDebugLogger_t log, ncclProfilerCallback_t profiler) {
+  return guard("init", [&]() -> Told<void> {
+    bind_nccl_log(log);
+    bind_profiler(profiler, v10_step_handles(profiler));
+    return net().init(/*asks_tuner=*/true);
+  });
 }
 
 ncclResult_t init_v11(void** ctx, uint64_t commId, ncclNetCommConfig_v10_t* config,
-                      ncclDebugLogger_t log, ncclProfilerCallback_t /*profiler*/) {
+                      ncclDebugLogger_t log, ncclProfilerCallback_t profiler) {
   return guard("init", [&]() -> Told<void> {
     *ctx = nullptr;
     bind_nccl_log(log);
+    bind_profiler(profiler, StepHandles::kAlwaysValid);
     remember_current_gpu();
     const Told<Context*> context = net().init_context(options_of(config, commId));
     if (!context) return pass_on(context.error());

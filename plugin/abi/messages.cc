@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "plugin/abi/common.h"
+#include "plugin/abi/profiler_events.h"
 #include "plugin/guard.h"
 #include "plugin/memory.h"
 #include "plugin/receive_hints.h"
@@ -114,8 +115,7 @@ Told<void> post_flush(void* comm, int n, void** data, const int* sizes, void** m
       });
 }
 
-Told<bool> finish(void* request, int* sizes) {
-  Request& asked = *static_cast<Request*>(request);
+Told<bool> finish(Request& asked, int* sizes) {
   const std::size_t buffers = asked.buffers();
   std::array<std::size_t, kMaxReceives> moved;  // NOLINT: only entries that test() wrote are read.
   const Result<bool> done = asked.test({moved.data(), buffers});
@@ -126,6 +126,23 @@ Told<bool> finish(void* request, int* sizes) {
     std::transform(moved.begin(), moved.begin() + buffers, sizes,
                    [](std::size_t size) { return static_cast<int>(size); });
   return *done;
+}
+
+Told<bool> finish_recorded(RecordedRequest& record, int* sizes) {
+  const Told<bool> done = finish(record.request(), sizes);
+  if (!done)
+    record.stop_all();
+  else if (*done)
+    record.finish();
+  else
+    record.stop_finished();
+  return done;
+}
+
+Told<bool> finish(void* request, int* sizes) {
+  if (is_recorded(request)) [[unlikely]]
+    return finish_recorded(recorded(request), sizes);
+  return finish(*static_cast<Request*>(request), sizes);
 }
 
 Told<void> register_region(void* comm, const Region& region, int type, void** mhandle) {
@@ -194,9 +211,15 @@ ncclResult_t isend_v9(void* comm, void* data, size_t size, int tag, void* mhandl
   return guard("isend", [&] { return post_send(comm, data, size, tag, mhandle, request); });
 }
 
-ncclResult_t isend_v10(void* comm, void* data, size_t size, int tag, void* mhandle,
-                       void* /*phandle*/, void** request) {
-  return isend_v9(comm, data, size, tag, mhandle, request);
+// NCCL passes no handle for its bootstrap, and else one for each message, with a profiler or not.
+ncclResult_t isend_v10(void* comm, void* data, size_t size, int tag, void* mhandle, void* phandle,
+                       void** request) {
+  return guard("isend", [&]() -> Told<void> {
+    const Told<void> posted = post_send(comm, data, size, tag, mhandle, request);
+    if (phandle != nullptr && *request != nullptr)
+      record_send(sender(comm), size, phandle, *request);
+    return posted;
+  });
 }
 
 ncclResult_t irecv_v3(void* comm, void* data, int size, void* mhandle, void** request) {
@@ -216,8 +239,13 @@ ncclResult_t irecv_v9(void* comm, int n, void** data, size_t* sizes, int* tags, 
 }
 
 ncclResult_t irecv_v10(void* comm, int n, void** data, size_t* sizes, int* tags, void** mhandles,
-                       void** /*phandles*/, void** request) {
-  return irecv_v9(comm, n, data, sizes, tags, mhandles, request);
+                       void** phandles, void** request) {
+  return guard("irecv", [&]() -> Told<void> {
+    const Told<void> posted = post_receive(comm, n, data, sizes, tags, mhandles, request);
+    if (phandles != nullptr && *request != nullptr)
+      record_receive(receiver(comm), {sizes, static_cast<std::size_t>(n)}, phandles, *request);
+    return posted;
+  });
 }
 
 ncclResult_t flush_v3(void* comm, void* data, int size, void* mhandle) {
