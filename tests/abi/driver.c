@@ -10,10 +10,11 @@
 #include <time.h>
 
 char g_log[1 << 16];
+Profiler g_profiler;
 static size_t g_log_used;
 static pthread_mutex_t g_log_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-enum { kTimeoutSeconds = 60 };
+enum { kTimeoutSeconds = 60, kTag = 17 };
 
 static void log_line(ncclDebugLogLevel level, unsigned long flags, const char* file, int line,
                      const char* fmt, ...) {
@@ -78,9 +79,9 @@ Net open_table(void* library, int version) {
 ncclResult_t net_init(Net* net) {
   ncclNetCommConfig_v10_t config = {NCCL_NET_TRAFFIC_CLASS_UNDEF};
   switch (net->version) {
-    IS(10, init(log_line, NULL))
-    IS(11, init(&net->ctx, 0x1234, &config, log_line, NULL))
-    IS(12, init(&net->ctx, 0x1234, &config, log_line, NULL))
+    IS(10, init(log_line, g_profiler.callback))
+    IS(11, init(&net->ctx, 0x1234, &config, log_line, g_profiler.callback))
+    IS(12, init(&net->ctx, 0x1234, &config, log_line, g_profiler.callback))
     IS(3, init(log_line))
     IS(4, init(log_line))
     IS(5, init(log_line))
@@ -260,15 +261,13 @@ ncclResult_t net_isend_tagged(const Net* net, void* comm, void* data, size_t siz
     IS(7, isend(comm, data, (int)size, tag, mh, req))
     IS(8, isend(comm, data, (int)size, tag, mh, req))
     IS(9, isend(comm, data, size, tag, mh, req))
-    IS(10, isend(comm, data, size, tag, mh, NULL, req))
-    IS(11, isend(comm, data, size, tag, mh, NULL, req))
-    IS(12, isend(comm, data, size, tag, mh, NULL, req))
+    IS(10, isend(comm, data, size, tag, mh, g_profiler.handle, req))
+    IS(11, isend(comm, data, size, tag, mh, g_profiler.handle, req))
+    IS(12, isend(comm, data, size, tag, mh, g_profiler.handle, req))
   }
   BAD_VERSION;
   return ncclInternalError;
 }
-
-enum { kTag = 17 };
 
 ncclResult_t net_isend(const Net* net, void* comm, void* data, size_t size, void* mh, void** req) {
   return net_isend_tagged(net, comm, data, size, kTag, mh, req);
@@ -282,7 +281,8 @@ static void narrow(int n, const size_t* sizes, int* narrowed) {
 
 ncclResult_t net_irecv_group(const Net* net, void* comm, int n, void** data, const size_t* sizes,
                              int* tags, void** mhs, void** req) {
-  void* phandles[kMaxGroup] = {0};
+  void* phandles[kMaxGroup];
+  for (int i = 0; i < kMaxGroup; ++i) phandles[i] = g_profiler.handle;
   int ints[kMaxGroup];
   size_t wide[kMaxGroup];
   narrow(n, sizes, ints);
@@ -296,9 +296,9 @@ ncclResult_t net_irecv_group(const Net* net, void* comm, int n, void** data, con
     IS(7, irecv(comm, n, data, ints, tags, mhs, req))
     IS(8, irecv(comm, n, data, ints, tags, mhs, req))
     IS(9, irecv(comm, n, data, wide, tags, mhs, req))
-    IS(10, irecv(comm, n, data, wide, tags, mhs, NULL, req))
+    IS(10, irecv(comm, n, data, wide, tags, mhs, g_profiler.handle == NULL ? NULL : phandles, req))
     IS(11, irecv(comm, n, data, wide, tags, mhs, phandles, req))
-    IS(12, irecv(comm, n, data, wide, tags, mhs, NULL, req))
+    IS(12, irecv(comm, n, data, wide, tags, mhs, g_profiler.handle == NULL ? NULL : phandles, req))
   }
   BAD_VERSION;
   return ncclInternalError;

@@ -32,6 +32,14 @@ typedef struct {
   int rail; /* Undefined where the version has none. */
 } Properties;
 
+/* NCCL's profiler as tables from v10 on get it: the callback by init, the handle with each message.
+ * NULL: none. */
+typedef struct {
+  ncclProfilerCallback_t callback;
+  void* handle;
+} Profiler;
+extern Profiler g_profiler;
+
 /* dlopen(RTLD_NOW | RTLD_LOCAL); ends the test on failure. */
 void* load_plugin(const char* path);
 /* The table of one version; ends the test if it is missing. */
