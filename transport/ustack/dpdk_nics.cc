@@ -94,6 +94,7 @@ class DpdkNics final : public NicSource {
     return opened;
   }
 
+  std::string run_dir() const override { return fabric_.run_dir; }
   void on_thread_start() override { link::register_poller_thread(); }
   void on_thread_end() override { link::unregister_poller_thread(); }
 

@@ -15,16 +15,26 @@ namespace {
 
 class LoopbackLink final : public link::Link {
  public:
-  LoopbackLink(std::unique_ptr<link::Link> inner, std::size_t max_held_bytes)
+  LoopbackLink(std::unique_ptr<link::Link> inner, std::size_t max_held_bytes,
+               std::shared_ptr<stats::CaptureTap> tap)
       : inner_(std::move(inner)),
+        tap_(std::move(tap)),
         mac_(inner_->capabilities().mac),
         frame_bytes_(frame_bytes(inner_->capabilities())),
         slot_count_(kQueued + max_held_bytes / frame_bytes_ + 1) {}
 
   const link::LinkCapabilities& capabilities() const override { return inner_->capabilities(); }
-  std::size_t receive(std::span<RxFrame> frames) override;
+  std::size_t receive(std::span<RxFrame> frames) override {
+    const std::size_t count = take(frames);
+    tap_->received(frames.first(count));
+    return count;
+  }
   void release(std::span<RxFrame> frames) override;
-  std::size_t transmit(std::span<const TxFrame> frames) override;
+  std::size_t transmit(std::span<const TxFrame> frames) override {
+    const std::size_t count = send(frames);
+    tap_->sent(frames.first(count));
+    return count;
+  }
   // A frame's destination is not known before it is made, so both the device and the queue must
   // have room for it.
   link::TransmitRoom transmit_room(TimePoint now) override {
@@ -65,11 +75,14 @@ class LoopbackLink final : public link::Link {
     return kEthernetBytes + std::max<std::size_t>(caps.mtu_bytes, TxFrame::kHeaderCapacity +
                                                                       caps.max_super_segment_bytes);
   }
+  std::size_t take(std::span<RxFrame> frames);
+  std::size_t send(std::span<const TxFrame> frames);
   bool turn_around(const TxFrame& frame);
   void make_pool();
   Slot* take_slot();
 
   std::unique_ptr<link::Link> inner_;
+  const std::shared_ptr<stats::CaptureTap> tap_;
   const MacAddress mac_;
   const std::size_t frame_bytes_;
   const std::size_t slot_count_;
@@ -120,7 +133,7 @@ bool LoopbackLink::turn_around(const TxFrame& frame) {
   return true;
 }
 
-std::size_t LoopbackLink::transmit(std::span<const TxFrame> frames) {
+std::size_t LoopbackLink::send(std::span<const TxFrame> frames) {
   std::size_t sent = 0;
   while (sent < frames.size()) {
     const auto rest = frames.subspan(sent);
@@ -141,7 +154,7 @@ std::size_t LoopbackLink::transmit(std::span<const TxFrame> frames) {
 
 // Own frames and the device's get half of a burst each, and the room that the others leave: traffic
 // between two ranks on one NIC must not starve other hosts' frames, nor the reverse.
-std::size_t LoopbackLink::receive(std::span<RxFrame> frames) {
+std::size_t LoopbackLink::take(std::span<RxFrame> frames) {
   if (first_ == last_) return inner_->receive(frames);
   const std::size_t reserved = std::min(last_ - first_, frames.size() / 2);
   std::size_t count = inner_->receive(frames.first(frames.size() - reserved));
@@ -178,8 +191,9 @@ void LoopbackLink::release(std::span<RxFrame> frames) {
 }  // namespace
 
 std::unique_ptr<link::Link> with_loopback(std::unique_ptr<link::Link> link,
-                                          std::size_t max_held_bytes) {
-  return std::make_unique<LoopbackLink>(std::move(link), max_held_bytes);
+                                          std::size_t max_held_bytes,
+                                          std::shared_ptr<stats::CaptureTap> tap) {
+  return std::make_unique<LoopbackLink>(std::move(link), max_held_bytes, std::move(tap));
 }
 
 }  // namespace ztcp::ustack

@@ -38,6 +38,8 @@ class NicSource {
   virtual Result<std::unique_ptr<NicClaim>> claim(const config::Nic& nic, std::string* holder) = 0;
   // Returns a link for each lane.
   virtual Result<std::vector<std::unique_ptr<link::Link>>> open(const config::Nic& nic) = 0;
+  // Folder for the socket by which frames are captured; empty: they can't be.
+  virtual std::string run_dir() const { return {}; }
   // Called on each poller thread.
   virtual void on_thread_start() {}
   virtual void on_thread_end() {}

@@ -10,10 +10,16 @@
 #include <vector>
 
 #include "transport/link/link.h"
+#include "transport/stats/capture_tap.h"
 
 namespace ztcp::ustack {
 
-std::vector<std::unique_ptr<link::Link>> whole_links(
-    std::vector<std::unique_ptr<link::Link>> opened);
+struct WholeLinks {
+  std::vector<std::unique_ptr<link::Link>> links;
+  // For each link, where its frames can be captured: each once, by the queue that received it.
+  std::vector<std::shared_ptr<stats::CaptureTap>> taps;
+};
+
+WholeLinks whole_links(std::vector<std::unique_ptr<link::Link>> opened);
 
 }  // namespace ztcp::ustack

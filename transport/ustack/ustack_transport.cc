@@ -25,6 +25,7 @@
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
 #include "transport/plan/device_plan.h"
+#include "transport/ustack/capture_offer.h"
 #include "transport/ustack/device_line.h"
 #include "transport/ustack/lane.h"
 #include "transport/ustack/nic.h"
@@ -123,6 +124,7 @@ class UstackTransport final : public Transport {
   std::vector<std::shared_ptr<Nic>> nics_;                   // Indexed by device; null: not owned.
   std::set<std::pair<std::size_t, std::size_t>> stand_ins_;  // Asked for, used; logged.
   bool said_traffic_class_ = false;
+  CaptureOffer captures_;
 };
 
 Result<std::size_t> UstackTransport::checked(int device) const {
@@ -230,7 +232,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   nic->link_timeout = std::chrono::milliseconds(fabric_.tcp.connect_timeout_ms);
   nic->memory_timeout.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
   nic->listen_endpoint = {config.address.address, fabric_.messages.listen_port};
-  std::vector<std::unique_ptr<link::Link>> links = whole_links(ZTCP_TRY(source_->open(config)));
+  auto [links, taps] = whole_links(ZTCP_TRY(source_->open(config)));
   const link::LinkCapabilities caps = links.front()->capabilities();
   if (caps.shards > 1) nic->places = std::make_shared<comms::SharedPlaces>(caps.shards);
   if (caps.mtu_bytes < config.mtu_bytes) {
@@ -253,6 +255,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   for (auto& link : links) ZTCP_CHECK(add_lane(*nic, std::move(link), plan, placement));
   // The first poller's thread looks at all pollers, so all exist before it starts.
   for (const auto& poller : nic->pollers) ZTCP_CHECK(poller->start());
+  captures_.add(source_->run_dir(), config.name, caps, std::move(taps));
 
   log::info("{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, port {}, {}, {}", config.name,
             description, to_string(config.address), to_string(caps.mac),
@@ -350,6 +353,7 @@ Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle&
 
 void UstackTransport::drain() {
   if (in_forked_child()) return;
+  captures_.end();
   comms::drain(nics_, mutex_, std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
 }
 

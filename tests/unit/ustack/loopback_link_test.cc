@@ -74,9 +74,10 @@ struct LoopbackTest : testing::Test {
   LoopbackTest() {
     auto owned = std::make_unique<FakeLink>();
     inner = owned.get();
-    link = with_loopback(std::move(owned), kHeldFrames * 1518);
+    link = with_loopback(std::move(owned), kHeldFrames * 1518, tap);
   }
   static constexpr std::size_t kHeldFrames = 600;
+  std::shared_ptr<stats::CaptureTap> tap = std::make_shared<stats::CaptureTap>();
   FakeLink* inner = nullptr;
   std::unique_ptr<link::Link> link;
   std::array<RxFrame, 8> rx{};
@@ -184,6 +185,26 @@ TEST_F(LoopbackTest, FullQueueRefusesFramesUntilOneIsReceived) {
   ASSERT_EQ(link->receive(std::span(rx).first(1)), 1U);
   EXPECT_EQ(link->transmit({&own, 1}), 1U);
   EXPECT_EQ(link->transmit({&own, 1}), 0U);
+}
+
+// A frame that the ring refused is offered again, and recorded when the link takes it.
+TEST_F(LoopbackTest, CaptureHasEachFrameThatTheLinkTookOrDelivered) {
+  stats::CaptureLaneState state;
+  std::vector<std::byte> ring(1U << 16);
+  const stats::CaptureCursor cursor;
+  stats::CaptureWriter writer(state, ring, cursor, 0);
+  ASSERT_TRUE(tap->attach(writer));
+  const std::array frames{frame_to(kOther), frame_to(kOwn), frame_to(kOther)};
+  inner->ring = 1;
+  EXPECT_EQ(link->transmit(frames), 2U);
+  EXPECT_EQ(state.recorded, 2U);
+  inner->ring = 1;
+  EXPECT_EQ(link->transmit(std::span(frames).subspan(2)), 1U);
+  EXPECT_EQ(state.recorded, 3U);
+  inner->arrived.push_back(&inner);
+  EXPECT_EQ(link->receive(rx), 2U);  // The device's and the looped one.
+  EXPECT_EQ(state.recorded, 5U);
+  tap->detach(writer);
 }
 
 }  // namespace
