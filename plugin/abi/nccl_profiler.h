@@ -33,7 +33,7 @@ enum {
   NCCL_PROFILER_NET_SOCKET_VER = 1,
 };
 
-/* A descriptor's `type`. */
+/* A descriptor's `type`. In NCCL the structure behind it is the only member of a union. */
 enum {
   ncclProfileQp = 1 << 0,
   ncclProfileSocket = 1 << 0,
@@ -47,13 +47,11 @@ enum {
 
 typedef struct {
   uint8_t type;
-  union {
-    struct {
-      int fd;
-      int op;
-      size_t length;
-    } sock;
-  };
+  struct {
+    int fd;
+    int op;
+    size_t length;
+  } sock;
 } ncclProfilerNetSockDescr_v1_t;
 static_assert(sizeof(ncclProfilerNetSockDescr_v1_t) == 24, "socket event v1");
 static_assert(offsetof(ncclProfilerNetSockDescr_v1_t, sock.fd) == 8, "socket event v1");
@@ -62,15 +60,13 @@ static_assert(offsetof(ncclProfilerNetSockDescr_v1_t, sock.length) == 16, "socke
 
 typedef struct {
   uint8_t type;
-  union {
-    struct {
-      int device;
-      uint64_t wr_id;
-      int opcode;
-      int qpNum;
-      size_t length;
-    } qp;
-  };
+  struct {
+    int device;
+    uint64_t wr_id;
+    int opcode;
+    int qpNum;
+    size_t length;
+  } qp;
 } ncclProfilerNetIbDescr_v1_t;
 static_assert(sizeof(ncclProfilerNetIbDescr_v1_t) == 40, "InfiniBand event v1");
 static_assert(offsetof(ncclProfilerNetIbDescr_v1_t, qp.device) == 8, "InfiniBand event v1");

@@ -2,12 +2,12 @@
 // Copyright the ztcp authors
 #include "plugin/abi/profiler_events.h"
 
-#include <algorithm>
 #include <atomic>
 #include <dlfcn.h>
 #include <memory>
 #include <new>
 #include <optional>
+#include <utility>
 
 namespace ztcp::plugin::abi {
 namespace {

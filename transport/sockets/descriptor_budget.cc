@@ -82,7 +82,7 @@ std::string DescriptorBudget::shortage(TimePoint now, const Error& error) {
   const DescriptorLimits limit = descriptor_limits();
   // The application can have used up the table before any connection got a descriptor that would
   // have told the number.
-  const bool is_full = !link::Fd(eventfd(0, EFD_CLOEXEC)) && errno == EMFILE;
+  const bool is_full = !Fd(eventfd(0, EFD_CLOEXEC)) && errno == EMFILE;
   return fmt::format(
       "no descriptor for another connection: {} of {} (ulimit -n) are in use, {} of them by "
       "connections, and {} are left to the application; retrying; raise the limit before the job "

@@ -36,7 +36,7 @@ struct CaptureRecord {
   std::uint32_t original_bytes = 0;
   std::uint32_t lost_before = 0;  // Frames of this lane that were lost since the last record.
   std::uint16_t flags = 0;
-  // Of a super-segment: payload bytes of each TCP segment that the link cuts from it; else 0.
+  // Payload bytes of each TCP segment that the link cuts from a super-segment; else 0.
   std::uint16_t segment_bytes = 0;
 };
 static_assert(sizeof(CaptureRecord) == 24 && sizeof(CaptureRecord) % CaptureRecord::kAlign == 0);

@@ -45,15 +45,15 @@ bool is_stale(const std::string& path, const sockaddr_un& address) {
   struct stat file {};
   if (lstat(path.c_str(), &file) != 0 || !S_ISSOCK(file.st_mode) || file.st_uid != geteuid())
     return false;
-  const link::Fd probe(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const Fd probe(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   return probe &&
          connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 &&
          errno == ECONNREFUSED;
 }
 
-Result<link::Fd> listen_at(const std::string& path) {
+Result<Fd> listen_at(const std::string& path) {
   const sockaddr_un address = ZTCP_TRY(address_of(path));
-  link::Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return fail_errno("socket");
   // bind() gives the file the mode of the socket, less the umask, which other threads share.
   if (fchmod(fd.get(), 0600) != 0) return fail_errno("fchmod");
@@ -120,14 +120,14 @@ void turn_away(int socket, stats::CaptureStatus status) {
 
 Result<std::unique_ptr<CaptureServer>> CaptureServer::start(const std::string& run_dir) {
   std::string path;
-  Result<link::Fd> listener = fail(Errc::kBusy, "bind", EADDRINUSE);
+  Result<Fd> listener = fail(Errc::kBusy, "bind", EADDRINUSE);
   for (int name = 0; name < kNames && !listener && listener.error().code == Errc::kBusy; ++name) {
     path = fmt::format("{}/capture-{}{}.sock", run_dir, getpid(),
                        name == 0 ? "" : fmt::format("-{}", name));
     listener = listen_at(path);
   }
   if (!listener) return tl::unexpected(listener.error());
-  link::Fd wake(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  Fd wake(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!wake) {
     const auto failed = fail_errno("eventfd");
     unlink(path.c_str());
@@ -199,7 +199,7 @@ void CaptureServer::accept_clients(TimePoint now) {
       return;
     }
     try {
-      link::Fd socket(raw);
+      Fd socket(raw);
       if (!may_capture(socket.get()))
         turn_away(socket.get(), stats::CaptureStatus::kRefusedUser);
       else if (clients_.size() == kMostClients)

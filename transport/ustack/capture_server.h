@@ -22,8 +22,8 @@
 
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
+#include "transport/core/fd.h"
 #include "transport/core/result.h"
-#include "transport/link/fd.h"
 #include "transport/stats/capture_wire.h"
 #include "transport/ustack/capture_session.h"
 
@@ -59,12 +59,12 @@ class CaptureServer {
     CaptureTaps taps;
   };
   struct Client {
-    link::Fd socket;
+    Fd socket;
     TimePoint request_deadline{};
     std::unique_ptr<CaptureSession> session;  // Null: its request has not come.
   };
 
-  CaptureServer(std::string path, link::Fd listener, link::Fd wake)
+  CaptureServer(std::string path, Fd listener, Fd wake)
       : path_(std::move(path)), listener_(std::move(listener)), wake_(std::move(wake)) {}
   void serve();
   void accept_clients(TimePoint now);
@@ -74,8 +74,8 @@ class CaptureServer {
   stats::CaptureAnswer list();
 
   const std::string path_;
-  const link::Fd listener_;
-  const link::Fd wake_;
+  const Fd listener_;
+  const Fd wake_;
   std::atomic<bool> has_file_{true};
   std::atomic<bool> ends_{false};
   std::mutex mutex_;

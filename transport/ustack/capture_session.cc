@@ -16,7 +16,7 @@ namespace ztcp::ustack {
 
 Result<std::unique_ptr<SharedPages>> SharedPages::make(const char* name, std::size_t size_bytes,
                                                        Peer peer) {
-  link::Fd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  Fd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return fail_errno("memfd_create");
   const auto size = static_cast<off_t>(size_bytes);
   // fallocate() reports a lack of memory that a later access would answer with SIGBUS.

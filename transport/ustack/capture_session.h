@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "transport/core/fd.h"
 #include "transport/core/result.h"
-#include "transport/link/fd.h"
 #include "transport/stats/capture_ring.h"
 #include "transport/stats/capture_tap.h"
 
@@ -28,7 +28,7 @@ class SharedPages {
   // All pages exist when this returns: no lane pays for their first use.
   static Result<std::unique_ptr<SharedPages>> make(const char* name, std::size_t size_bytes,
                                                    Peer peer);
-  SharedPages(link::Fd fd, std::span<std::byte> bytes) : fd_(std::move(fd)), bytes_(bytes) {}
+  SharedPages(Fd fd, std::span<std::byte> bytes) : fd_(std::move(fd)), bytes_(bytes) {}
   ~SharedPages();
   SharedPages(const SharedPages&) = delete;
   SharedPages& operator=(const SharedPages&) = delete;
@@ -37,7 +37,7 @@ class SharedPages {
   std::span<std::byte> bytes() const { return bytes_; }
 
  private:
-  const link::Fd fd_;
+  const Fd fd_;
   const std::span<std::byte> bytes_;
 };
 

@@ -5,11 +5,10 @@
 // them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <deque>
-#include <map>
-#include <vector>
 
 #include <gtest/gtest.h>
 

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <thread>
 
+#include "config/environment.h"
 #include "config/file/load.h"
 #include "config/machine/live_machine.h"
 #include "tools/ztcp_perf/failure.h"
