@@ -3,7 +3,7 @@
 # Copyright the ztcp authors
 """Compares the documents with the tools, the schema and the sources.
 
-  docs_test.py PROGRAM...     paths of ztcp_setup, ztcp_perf, ztcp_switch, of engine_bench where it is built
+  docs_test.py PROGRAM...     paths of ztcp_setup, ztcp_perf, ztcp_stat, ztcp_switch, of engine_bench where built
 """
 import json
 import os

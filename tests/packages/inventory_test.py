@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build").resolve()
 PACKAGES = {
     "libnccl-net-ztcp": ["plugin/libnccl-net.so"],
-    "ztcp-tools": [f"tools/{t}/{t}" for t in ("ztcp_setup", "ztcp_perf", "ztcp_switch")],
+    "ztcp-tools": [f"tools/{t}/{t}" for t in ("ztcp_setup", "ztcp_perf", "ztcp_stat", "ztcp_switch")],
 }
 RELATIONS = {"DESCRIBES", "CONTAINS", "STATIC_LINK", "DYNAMIC_LINK", "DEPENDS_ON"}
 
