@@ -10,6 +10,12 @@
 #include "tools/ztcp_stat/why/case.h"
 
 namespace ztcp::stat {
+namespace {
+
+// Ranks of a job start within this time; one may die before its page is refreshed.
+constexpr std::int64_t kStartOfJobNs = 60'000'000'000;
+
+}  // namespace
 
 void find_crashes(const Look& look, Findings& findings) {
   std::int64_t newest_start = 0;  // A death before the running job began belongs to another job.
@@ -19,7 +25,9 @@ void find_crashes(const Look& look, Findings& findings) {
   for (const Page& page : look.pages) {
     const stats::Process& process = page.snapshot.process;
     if (!page.error.empty() || process.is_running || process.has_ended_cleanly) continue;
-    if (process.updated_realtime_ns < newest_start) continue;
+    if (std::max(process.updated_realtime_ns, process.started_realtime_ns + kStartOfJobNs) <
+        newest_start)
+      continue;
     const std::int64_t ago =
         std::max<std::int64_t>(look.realtime_ns - process.updated_realtime_ns, 0);
     findings.push_back(

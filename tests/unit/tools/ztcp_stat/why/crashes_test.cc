@@ -28,7 +28,14 @@ TEST(Crashes, DeathBesideARunningJobIsSevere) {
 TEST(Crashes, DeathBeforeTheRunningJobIsOld) {
   Looks looks;
   looks.after.pages.push_back(dead(2 * kUpNs));
+  looks.after.pages.back().snapshot.process.started_realtime_ns -= 3 * kUpNs;
   EXPECT_TRUE(looks.findings().empty());
+}
+
+TEST(Crashes, DeathInTheFirstSecondsBelongsToTheJob) {
+  Looks looks;
+  looks.after.pages.push_back(dead(kUpNs + 2 * kSecondNs));
+  EXPECT_EQ(count(looks.findings(), Rule::kCrashed), 1u);
 }
 
 TEST(Crashes, CleanEndIsNone) {
