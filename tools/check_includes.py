@@ -68,6 +68,7 @@ LAYERS["tools/ztcp_setup"] = [*FOR_SETUP, "tools/ztcp_setup/report", "tools/ztcp
 CONFINED = [
     (r"rte_|ethdev_driver|bus_.*driver", ["transport/link", "hugepage", "tests/unit/link"]),
     (r"infiniband/", ["transport/verbs", "tests/support/verbs"]),
+    (r"pcap/", ["tools/ztcp_stat/capture/filter.cc"]),
     (r"toml", ["config/file/table_reader.h"]),
     (r"hwloc", ["config/topology/topology.cc"]),
     (r"CLI/", ["tools", "bench"]),

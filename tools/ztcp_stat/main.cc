@@ -3,11 +3,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <string>
 
 #include <CLI/CLI.hpp>
 
 #include "tools/common/standard_streams.h"
+#include "tools/ztcp_stat/capture/capture.h"
 #include "tools/ztcp_stat/command.h"
 #include "tools/ztcp_stat/hosts/command.h"
 #include "tools/ztcp_stat/prometheus.h"
@@ -17,11 +19,19 @@
 namespace ztcp::stat {
 namespace {
 
+void add_capture(CLI::App& app, Command& command) {
+  auto options = std::make_shared<capture::CaptureOptions>();
+  capture::add_capture_command(app, *options)->callback([&command, options] {
+    command.run = [options] { return capture::run_capture(*options); };
+  });
+}
+
 // Later ones win where two set Command::run.
 constexpr AddCommand kCommands[] = {
     add_view,
     add_prometheus,
     add_why,
+    add_capture,
     [](CLI::App& app, Command& command) { hosts::add_hosts(app, command.run); },
 };
 
@@ -32,6 +42,7 @@ constexpr char kExamples[] = R"(Examples:
   ztcp_stat --json --watch 10     a line of JSON every 10 s
   ztcp_stat --pid 4242            only one process
   ztcp_stat --after-crash FILE    what a dead process did last; "ztcp_stat why" names the FILE
+  ztcp_stat capture -o x.pcapng   frames of userspace TCP, for tcpdump and wireshark
   ztcp_stat hosts reports/*       what differs between the checks of many hosts
 
 Exit status: 0 done or healthy, 1 a fault is named or the work failed, 2 usage, 3 no process is here.)";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The messages between a process whose frames are captured and the program that captures them: over
+// The messages between a captured process and the program that captures its frames: over
 // a unix socket of packets, one request and one answer. A request to start is answered with two
 // descriptors (SCM_RIGHTS), of the rings and of the cursors (capture_ring.h); the capture runs
 // until either side closes the socket. wire format version 1.
@@ -33,8 +33,8 @@ enum class CaptureStatus : std::uint16_t {
   kOtherVersion = 2,
   kRefusedUser = 3,
   kNoDevice = 4,
-  kBusy = 5,      // kMostCaptures are running.
-  kNoMemory = 6,  // CaptureAnswer::sys_errno says why.
+  kBusy = 5,      // kMostCaptures run.
+  kNoMemory = 6,  // See CaptureAnswer::sys_errno.
 };
 
 struct CaptureRequest {
