@@ -146,7 +146,7 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-// Only a socket of this user whose process is gone: one that just starts does not listen yet.
+// Only a socket of this user, and of a dead pid: a process that just starts does not listen yet.
 void remove_if_stale(const std::string& path, pid_t pid) {
   struct stat file {};
   if (lstat(path.c_str(), &file) == 0 && S_ISSOCK(file.st_mode) && file.st_uid == geteuid() &&
