@@ -135,6 +135,7 @@ def killed():
         interrupted.send(signal.SIGINT)
         check(interrupted.wait(20) == 0 and counts(interrupted)[0] > 0, "Ctrl-C does not end a capture well")
         capture = begin_capture(fabric, "--device", "ztcp0", output=path)
+        wait_until(lambda: os.path.getsize(path) > 10000, 30, "frames")
         first.end()
         check(capture.wait(20) == 0, "the capture does not end with the job")
         check(counts(capture)[0] > 0, "no frames")
