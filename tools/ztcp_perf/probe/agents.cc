@@ -151,7 +151,7 @@ void Agents::read_lines(std::size_t host) {
   if (size <= 0) return lose(host, "");
   channel.inbox.append(chunk.data(), static_cast<std::size_t>(size));
   std::size_t begin = 0;
-  for (std::size_t end; (end = channel.inbox.find('\n', begin)) != std::string::npos;
+  for (std::size_t end = 0; (end = channel.inbox.find('\n', begin)) != std::string::npos;
        begin = end + 1) {
     const std::string_view line = std::string_view(channel.inbox).substr(begin, end - begin);
     if (auto json = parse_line(line)) {
@@ -174,7 +174,7 @@ void Agents::read_errors(Channel& channel) {
   }
   channel.error_inbox.append(chunk.data(), static_cast<std::size_t>(size));
   std::size_t begin = 0;
-  for (std::size_t end; (end = channel.error_inbox.find('\n', begin)) != std::string::npos;
+  for (std::size_t end = 0; (end = channel.error_inbox.find('\n', begin)) != std::string::npos;
        begin = end + 1)
     if (end > begin)
       channel.last_words =

@@ -14,7 +14,7 @@ namespace ztcp::perf::probe {
 namespace {
 
 // An agent ends a measurement by itself at --pair-timeout; later than this it hangs.
-constexpr double kGrace_s = 3;
+constexpr double kGraceSeconds = 3;
 
 }  // namespace
 
@@ -110,15 +110,17 @@ void Coordinator::run_round(const std::vector<Pair>& pairs) {
 // Asks both ends for the current step of the current rail.
 void Coordinator::begin(Task& task) {
   const std::size_t hosts[] = {task.pair.a, task.pair.b};
-  const Json handles[] = {task.ends[0].answer, task.ends[1].answer};
-  task.deadline = Clock::now() + seconds(options_.pair_timeout_s + kGrace_s);
+  std::string handles[2];
+  for (int i = 0; i < 2; ++i)
+    if (task.ends[i].answer) handles[i] = task.ends[i].answer->value("handle", "");
+  task.deadline = Clock::now() + seconds(options_.pair_timeout_s + kGraceSeconds);
   for (Task::End& end : task.ends) end = {};
   for (int i = 0; i < 2; ++i) {
     if (task.step == Task::Step::kListen) {
       agents_.send(hosts[i], {{"do", "listen"}, {"device", device_of(hosts[i], task.rail)}});
     } else {
       agents_.send(hosts[i], {{"do", "measure"},
-                              {"handle", handles[1 - i].value("handle", "")},
+                              {"handle", handles[1 - i]},
                               {"leads", i == 0},
                               {"seconds", options_.seconds},
                               {"limit_s", options_.pair_timeout_s}});
@@ -141,10 +143,10 @@ void Coordinator::answer(Task& task, std::size_t host, const Agents::Event& even
   end.has_answered = true;
   end.answer = *event.line;
   const char* const wanted = task.step == Task::Step::kListen ? "handle" : "measured";
-  const auto found = end.answer.find(wanted);
-  if (const auto error = text_in(end.answer, "error")) {
+  const auto found = end.answer->find(wanted);
+  if (const auto error = text_in(*end.answer, "error")) {
     end.error = *error;
-  } else if (found == end.answer.end() ||
+  } else if (found == end.answer->end() ||
              !(task.step == Task::Step::kListen ? found->is_string() : found->is_object())) {
     end.error = "its agent gave a malformed answer";
   }
@@ -163,8 +165,9 @@ void Coordinator::expire(Task& task) {
   const std::size_t hosts[] = {task.pair.a, task.pair.b};
   for (int i = 0; i < 2; ++i) {
     if (task.ends[i].has_answered) continue;
-    give_up(hosts[i], fmt::format("hangs: no answer within {:g} s (--pair-timeout {:g})",
-                                  options_.pair_timeout_s + kGrace_s, options_.pair_timeout_s));
+    give_up(hosts[i],
+            fmt::format("hangs: no answer within {:g} s (--pair-timeout {:g})",
+                        options_.pair_timeout_s + kGraceSeconds, options_.pair_timeout_s));
     task.ends[i].has_answered = true;
     task.is_lost = true;
   }
@@ -199,8 +202,8 @@ void Coordinator::record(const Task& task) {
   for (const Task::End& end : task.ends)
     if (result.failure.empty()) result.failure = end.error;
   if (!result.failure.empty()) return;
-  const Measured leader = measured_of(task.ends[0].answer["measured"]);
-  const Measured follower = measured_of(task.ends[1].answer["measured"]);
+  const Measured leader = measured_of(task.ends[0].answer->at("measured"));
+  const Measured follower = measured_of(task.ends[1].answer->at("measured"));
   result.latency = leader.latency;
   result.forward = {leader.forward_gbit_per_s, leader.resent};
   result.backward = {leader.backward_gbit_per_s, follower.resent};

@@ -56,7 +56,7 @@ class Coordinator {
     struct End {
       bool has_answered = false;
       std::string error;
-      Json answer;
+      std::optional<Json> answer;  // With has_answered, unless the host was lost.
     };
     End ends[2];
     bool is_lost = false;  // One of the hosts is gone.

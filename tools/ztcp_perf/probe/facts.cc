@@ -55,7 +55,7 @@ void compare_clocks(const std::vector<Host>& hosts, std::vector<Difference>& fou
   const double median = *middle;
   std::vector<Group> groups = group(hosts, [&](const Host& host) {
     const double away = host.clock_offset_s - median;
-    if (std::abs(away) <= kClockTolerance_s + host.clock_error_s) return std::string("equal");
+    if (std::abs(away) <= kClockToleranceSeconds + host.clock_error_s) return std::string("equal");
     return fmt::format("{:.1f} s {}", std::abs(away), away > 0 ? "ahead" : "behind");
   });
   if (groups.size() > 1) found.push_back({"clock", false, std::move(groups)});

@@ -51,7 +51,7 @@ struct Difference {
 };
 
 // Clocks that differ by more are reported.
-inline constexpr double kClockTolerance_s = 0.1;
+inline constexpr double kClockToleranceSeconds = 0.1;
 
 // Compares all hosts that have facts.
 std::vector<Difference> compare(const std::vector<Host>& hosts);

@@ -148,7 +148,7 @@ class Gathering {
 
  private:
   void take_guests() {
-    for (int fd; (fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
+    for (int fd = -1; (fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
       // The oldest had the most time; a rank that is dropped calls again.
       if (guests_.size() == kMostCallers) {
         close(guests_.front().reader.fd);

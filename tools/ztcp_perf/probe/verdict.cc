@@ -222,7 +222,7 @@ bool is_slow_in(const Limits& limits, double gbit_per_s, double reference) {
 }
 
 bool is_late_in(const Limits& limits, double us, double reference) {
-  return (us > limits.late * reference && us > reference + kLatencyNoise_us) ||
+  return (us > limits.late * reference && us > reference + kLatencyNoiseUs) ||
          (limits.max_latency_us > 0 && us > limits.max_latency_us);
 }
 

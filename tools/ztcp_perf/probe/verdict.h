@@ -21,7 +21,7 @@ struct Limits {
   double max_latency_us = 0;  // A higher latency is bad; 0: no limit.
 };
 // Latencies closer to the median than this are never bad: the difference is in the hosts' load.
-inline constexpr double kLatencyNoise_us = 15;
+inline constexpr double kLatencyNoiseUs = 15;
 
 // `reference` is the median that a measurement is compared with.
 bool is_slow_in(const Limits& limits, double gbit_per_s, double reference);
