@@ -98,7 +98,7 @@ void ControlThread::on_answer(ControlConnection& control) {
   control.answer = *answer;
   if (!is_proven(settings_.cluster_key, control.hello, control.answer))
     return refuse(control, {Errc::kProtocol, 0, "the exchange"},
-                  "another cluster_key: it must be equal in all hosts' ztcp.conf");
+                  std::string(unproven_text(settings_.cluster_key)));
   if (const std::string why = mismatch(control.hello.facts, answer->facts); !why.empty())
     return refuse(control, {Errc::kProtocol, 0, "the exchange"}, why);
   if (auto joined = control.connection->join(answer->facts); !joined)
@@ -132,7 +132,7 @@ void ControlThread::on_ready(ControlConnection& control) {
   if (!is_proven(settings_.cluster_key, control.hello, control.answer, *ready)) {
     ++control.over->strangers.bad_key;
     return refuse(control, {Errc::kProtocol, 0, "the exchange"},
-                  "another cluster_key: it must be equal in all hosts' ztcp.conf");
+                  std::string(unproven_text(settings_.cluster_key)));
   }
   on_agreed(control);
   if (control.state != ControlConnection::State::kAwaitManager) open(control);

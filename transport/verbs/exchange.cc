@@ -90,6 +90,14 @@ bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& ans
   return msg::equal_in_constant_time(ready.proof, prove(key, kSender, hello, answer));
 }
 
+// Without a key the digest is a checksum of the exchange.
+std::string_view unproven_text(const msg::ClusterKey& key) {
+  return key == msg::ClusterKey{}
+             ? "bytes of the exchange were changed on the way, or one host alone has a "
+               "cluster_key: it must be equal on all"
+             : "another cluster_key: it must be equal in all hosts' ztcp.conf";
+}
+
 std::string text_of(const CloseRecord& record) { return records::printable(record.text); }
 std::string device_of(const RailFacts& facts) { return records::printable(facts.device); }
 

@@ -232,6 +232,8 @@ RailNote make_note(RailNote::Step step, std::size_t rail, std::uint32_t epoch);
 bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& answer);
 bool is_proven(const msg::ClusterKey& key, const Hello& hello, const Answer& answer,
                const Ready& ready);
+// The reason for refusing a peer whose proof does not fit `key`. It fits into a CloseRecord.
+std::string_view unproven_text(const msg::ClusterKey& key);
 
 // The text of a close record, fit for a log line.
 std::string text_of(const CloseRecord& record);

@@ -87,6 +87,15 @@ TEST(Exchange, ProofsAreOfThisKeyAndThisConversation) {
   EXPECT_FALSE(is_proven(key, hello, answer, echoed)) << "the other side's proof";
 }
 
+TEST(Exchange, AProofThatDoesNotFitIsBlamedOnAnotherKeyOnlyWhereAKeyIsSet) {
+  for (const msg::ClusterKey& key : {msg::ClusterKey{}, msg::ClusterKey{std::byte{9}}}) {
+    const std::string text(unproven_text(key));
+    EXPECT_EQ(text.starts_with("another cluster_key"), key != msg::ClusterKey{});
+    EXPECT_EQ(text.starts_with("bytes of the exchange were changed"), key == msg::ClusterKey{});
+    EXPECT_EQ(text_of(make_close_record(1, text)), text) << "cut off";
+  }
+}
+
 TEST(Exchange, EndsThatDoNotFitAreNamed) {
   EndFacts ours = facts(1);
   EndFacts theirs = facts(2);
