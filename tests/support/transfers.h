@@ -8,9 +8,11 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <regex>
 #include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -127,6 +129,17 @@ inline void expect_deregistering_ends_it(Pair& pair) {
   EXPECT_EQ(result.error().code, Errc::kAborted);
 }
 
+// The failure is logged as every transport logs it (core/failure_sentence.h).
+inline void expect_failure_sentence(const LogCapture& log) {
+  static const std::regex sentence(
+      ": (sending to|receiving from) \\S+:[0-9]+( over .+)? failed: .+; [0-9]+ messages "
+      "\\([0-9]+ bytes\\) done, [0-9]+ in flight(; .+)?$");
+  const std::vector<std::string> lines = log.warnings();
+  EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
+    return std::regex_search(line, sentence);
+  })) << log.warned();
+}
+
 // One end closes with messages in flight: the other gets an error that says so at once, long before
 // its timeout for redialling the flows.
 inline void expect_an_abort_is_heard(Pair& pair, bool is_sender) {
@@ -149,6 +162,7 @@ inline void expect_an_abort_is_heard(Pair& pair, bool is_sender) {
   EXPECT_LT(std::chrono::steady_clock::now() - aborted_at, std::chrono::seconds(10));
   EXPECT_NE(log.warned().find("the peer aborted the connection"), std::string::npos)
       << log.warned();
+  expect_failure_sentence(log);
 }
 
 }  // namespace ztcp::test

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The state of a comm at the moment it failed, and the log line for an operator.
+// The state of a comm at the moment it failed, and the log line for an operator
+// (core/failure_sentence.h) with what the streams measured.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 
 #include "transport/core/address.h"
 #include "transport/core/clock.h"
+#include "transport/core/direction.h"
 #include "transport/core/link_state.h"
 #include "transport/core/result.h"
 #include "transport/core/stream.h"
@@ -17,8 +19,6 @@
 namespace ztcp::comms {
 
 class Backend;
-
-enum class Direction : std::uint8_t { kSend, kReceive };
 
 struct Failure {
   Error error;

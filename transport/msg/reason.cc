@@ -111,25 +111,25 @@ std::string advice(const FailureDetail& detail) {
   switch (detail.reason) {
     case Reason::kUnknownCookie:
     case Reason::kUnknownSession:
-      return "; look at that rank's own output: it ended first";
+      return "look at that rank's own output: it ended first";
     case Reason::kAborted:
-      return "; look at that rank's own output: it failed or was aborted first";
+      return "look at that rank's own output: it failed or was aborted first";
     case Reason::kFull:
       if (detail.ours >= kMostSessions)
-        return "; let NCCL open fewer connections on all hosts (NCCL_NCHANNELS_PER_NET_PEER=1)";
-      return "; raise max_connections in [tcp] of that host's ztcp.conf (up to " +
+        return "let NCCL open fewer connections on all hosts (NCCL_NCHANNELS_PER_NET_PEER=1)";
+      return "raise max_connections in [tcp] of that host's ztcp.conf (up to " +
              std::to_string(kMostSessions) +
              "), or let NCCL open fewer connections on all hosts (NCCL_NCHANNELS_PER_NET_PEER=1)";
     case Reason::kKeyMissing:
     case Reason::kKeyUnexpected:
     case Reason::kKeyMismatch:
-      return "; write the same messages.cluster_key into both hosts' ztcp.conf (openssl rand -hex "
+      return "write the same messages.cluster_key into both hosts' ztcp.conf (openssl rand -hex "
              "32)";
     case Reason::kProtocol:
     case Reason::kAllowance:
-      return "; install the same ztcp on both hosts";
+      return "install the same ztcp on both hosts";
     case Reason::kTruncated:
-      return "; the ranks disagree about the size or the order of their collectives";
+      return "the ranks disagree about the size or the order of their collectives";
     case Reason::kNone:
     case Reason::kVersion:
     case Reason::kStaleEpoch:

@@ -45,8 +45,8 @@ Errc to_errc(Reason reason);
 
 // "the peer refused: wire version 2 there, 1 here"; empty for kNone. For logs: allocates.
 std::string describe(const FailureDetail& detail);
-// The mending step for an operator, beginning with "; "; empty where the text itself has it, or the
-// peer's own log has more.
+// The mending step for an operator, as a clause; empty where the text itself has it, or the peer's
+// own log has more.
 std::string advice(const FailureDetail& detail);
 
 }  // namespace ztcp::msg

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "transport/core/failure_sentence.h"
 #include "transport/core/log.h"
 #include "transport/verbs/completion_text.h"
 #include "transport/verbs/peer_probe.h"
@@ -34,26 +36,34 @@ bool is_of_rail(ibv_wc_status status) {
   }
 }
 
-const char* verb(Direction direction) {
-  return direction == Direction::kSend ? "sending to" : "receiving from";
-}
-
 }  // namespace
 
-Error CommEnd::fail(const Error& error, const std::string& detail, const Rail& rail) {
+Error CommEnd::fail(const Error& error, const std::string& detail, const Rail& rail,
+                    const std::string& advice) {
   error_ = error;
-  const std::string number =
-      error.sys_errno != 0 ? fmt::format(", errno {}", error.sys_errno) : std::string();
+  const Carried carried = connection_->carried();
+  const bool is_down = rail.is_port_down.load(std::memory_order_relaxed);
   connection_->rails().first().ends.failed(
       connection_->peer().address, error.code,
-      fmt::format("{} {} over {} failed: {} ({}{}){}{}{}", verb(connection_->direction()),
-                  to_string(connection_->peer()), rail.device.place(), ztcp::describe(error.code),
-                  error.where, number, detail.empty() ? "" : ": ", detail,
-                  rail.is_port_down.load(std::memory_order_relaxed)
-                      ? fmt::format("; port {} of {} is down", rail.device.port, rail.device.hca)
-                      : ""));
+      to_string({.direction = connection_->direction(),
+                 .remote = connection_->peer(),
+                 .over = rail.device.place(),
+                 .error = error,
+                 .reason = {},
+                 .detail = detail,
+                 .messages_done = carried.messages,
+                 .bytes_done =
+                     std::accumulate(carried.bytes.begin(), carried.bytes.end(), std::uint64_t{0}),
+                 .in_flight = connection_->traffic().in_flight(),
+                 .more = {is_down ? fmt::format("port {} of {} is down", rail.device.port,
+                                                rail.device.hca)
+                                  : std::string(),
+                          advice}}));
   is_untold_ = true;
-  untold_ = detail.empty() ? error.where : detail;
+  untold_ = !detail.empty()        ? detail
+            : error.sys_errno != 0 ? std::strerror(error.sys_errno)
+                                   : error.where;
+  if (!advice.empty()) untold_ += "; " + advice;
   connection_->traffic().abort();
   return error;
 }
@@ -79,10 +89,9 @@ std::string CommEnd::describe(const ibv_wc& completion, std::size_t rail) const 
   const std::uint32_t index = queues.index_of(completion.qp_num);
   const RailFacts& peer = connection_->peer_facts().on[rail];
   const std::uint32_t theirs = index < queues.count() ? peer.numbers[index] : 0;
-  return fmt::format(
-      "queue pair {:#x} to {:#x} of {}, GID {}: {} (status {}, vendor error {:#x}); {}",
-      completion.qp_num, theirs, device_of(peer), to_string(peer.gid), text.words,
-      static_cast<int>(completion.status), completion.vendor_err, text.advice);
+  return fmt::format("queue pair {:#x} to {:#x} of {}, GID {}: {} (status {}, vendor error {:#x})",
+                     completion.qp_num, theirs, device_of(peer), to_string(peer.gid), text.words,
+                     static_cast<int>(completion.status), completion.vendor_err);
 }
 
 Error CommEnd::fail(const ibv_wc& completion, std::size_t rail) {
@@ -92,7 +101,7 @@ Error CommEnd::fail(const ibv_wc& completion, std::size_t rail) {
                 connection_->peer_status().text());
   const CompletionText text = verbs::describe(completion.status);
   return fail({text.code, 0, text.name}, describe(completion, rail),
-              *connection_->rail_states()[rail].rail);
+              *connection_->rail_states()[rail].rail, text.advice);
 }
 
 Result<bool> CommEnd::poll() {
@@ -113,7 +122,7 @@ Result<int> CommEnd::poll(std::size_t index) {
   if (count < 0) [[unlikely]] {
     if (lose(index, "the device is gone")) return 0;
     return tl::unexpected(
-        fail({Errc::kNoDevice, -count, "ibv_poll_cq"}, "the device is gone", *rail_state.rail));
+        fail({Errc::kNoDevice, 0, "ibv_poll_cq"}, "the device is gone", *rail_state.rail));
   }
   for (int i = 0; i < count; ++i) {
     const ibv_wc& completion = completions[static_cast<std::size_t>(i)];
@@ -122,7 +131,9 @@ Result<int> CommEnd::poll(std::size_t index) {
       continue;
     }
     if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
-      if (!is_of_rail(completion.status) || !lose(index, describe(completion, index)))
+      if (!is_of_rail(completion.status) ||
+          !lose(index,
+                describe(completion, index) + "; " + verbs::describe(completion.status).advice))
         return tl::unexpected(fail(completion, index));
       // A sender needs nothing from the remaining completions.
       if (!rail_state.is_polled()) return i + 1;
@@ -149,7 +160,7 @@ Result<int> CommEnd::poll_stream(std::size_t index) {
                                                  : std::string(std::strerror(error.sys_errno));
     // A protocol error is the peer's fault, not the rail's.
     if (error.code != Errc::kProtocol && lose(index, why)) return 0;
-    return tl::unexpected(fail(error, why, *rail_state.rail));
+    return tl::unexpected(fail(error, "", *rail_state.rail));
   }
   for (std::size_t i = 0; i < *count; ++i)
     if (const Status taken = connection_->traffic().take(rail_state, told[i]); !taken)

@@ -78,11 +78,13 @@ class CommEnd {
  private:
   static constexpr std::size_t kCompletions = 16;
 
-  Error fail(const Error& error, const std::string& detail, const Rail& rail);
+  Error fail(const Error& error, const std::string& detail, const Rail& rail,
+             const std::string& advice = {});
   Error fail(const ibv_wc& completion, std::size_t rail);
   // Completions of one rail. Returns their number.
   Result<int> poll(std::size_t rail);
   Result<int> poll_stream(std::size_t rail);
+  // Without the advice that verbs::describe() has.
   std::string describe(const ibv_wc& completion, std::size_t rail) const;
   void tell() noexcept;
   void lose_broken() noexcept;

@@ -84,6 +84,10 @@ std::uint64_t Traffic::messages_done() const {
   return sender_ ? sender_->messages_done() : receiver_ ? receiver_->messages_done() : 0;
 }
 
+std::uint32_t Traffic::in_flight() const {
+  return sender_ ? sender_->in_flight() : receiver_ ? receiver_->in_flight() : 0;
+}
+
 std::uint64_t Traffic::carried_bytes(std::uint32_t rail) const {
   return sender_ ? sender_->carried_bytes(rail) : receiver_->carried_bytes(rail);
 }

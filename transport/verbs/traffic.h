@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "transport/core/direction.h"
 #include "transport/transport.h"
 #include "transport/verbs/exchange.h"
 #include "transport/verbs/queue_pairs.h"
@@ -23,8 +24,6 @@
 #include "transport/verbs/session/slot.h"
 
 namespace ztcp::verbs {
-
-enum class Direction : std::uint8_t { kSend, kReceive };
 
 class Traffic final : public WorkQueues, public Landings {
  public:
@@ -52,6 +51,8 @@ class Traffic final : public WorkQueues, public Landings {
     return (!sender_ || sender_->is_idle()) && (!receiver_ || receiver_->is_idle());
   }
   std::uint64_t messages_done() const;
+  // Messages that are posted and not done.
+  std::uint32_t in_flight() const;
   std::uint64_t carried_bytes(std::uint32_t rail) const;
   std::size_t index_of(const RailState& state) const {
     return static_cast<std::size_t>(&state - rails_.data());

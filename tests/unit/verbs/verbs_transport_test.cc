@@ -9,6 +9,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/support/transfers.h"
 #include "tests/unit/verbs/connections.h"
 
 namespace ztcp::verbs {
@@ -228,7 +229,9 @@ TEST_F(VerbsTransportTest, AFailedCompletionNamesPeerDevicePortQueuePairAndStatu
                                        "(IBV_WC_RETRY_EXC_ERR)"));
   EXPECT_THAT(log_.warned(), HasSubstr("of fake1, GID 10.0.0.2: the peer's NIC did not answer "
                                        "(status 12, vendor error 0x81)"));
+  EXPECT_THAT(log_.warned(), HasSubstr("0 messages (0 bytes) done, 1 in flight; "));
   EXPECT_THAT(log_.warned(), HasSubstr("raise ack_timeout, or NCCL_IB_TIMEOUT"));
+  test::expect_failure_sentence(log_);
   const auto received = test::finish(**receive);
   ASSERT_FALSE(received) << "the receiver hears of it";
   EXPECT_EQ(received.error().code, Errc::kTimedOut);

@@ -59,7 +59,7 @@ std::string own_address_advice(IpAddress peer, std::span<const LocalAddress> all
       std::ranges::find(all, peer, [](const LocalAddress& one) { return one.prefix.address; });
   if (found == all.end() && !is_loopback) return {};
   return fmt::format(
-      "; {} is an address of this host itself{}: if the peer is on another host, name an interface "
+      "{} is an address of this host itself{}: if the peer is on another host, name an interface "
       "whose address is its own on each host by NCCL_SOCKET_IFNAME, or in ztcp.conf",
       to_string(peer), found == all.end() ? "" : " (" + found->interface + ")");
 }

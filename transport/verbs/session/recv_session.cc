@@ -219,6 +219,12 @@ bool RecvSession::is_idle() const {
                      [](const Post& post) { return post.unfilled == 0; });
 }
 
+std::uint32_t RecvSession::in_flight() const {
+  std::uint32_t buffers = 0;
+  for (const Post& post : posts_) buffers += post.unfilled;
+  return buffers;
+}
+
 std::uint64_t RecvSession::carried_bytes(std::uint32_t rail) const {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < settings_.rails.size(); ++i)

@@ -91,6 +91,7 @@ class RecvSession {
     if (slot_queue_pair_ == kNoQueuePair) return std::nullopt;
     return slot_queue_pair_;
   }
+  std::uint32_t in_flight() const;  // Buffers that are not filled.
 
   // Filled buffers, and bytes received over the rail.
   std::uint64_t messages_done() const { return messages_done_; }

@@ -93,6 +93,7 @@ class SendSession {
         tell(i, sent_[i].newest_id(), *piece);
   }
   bool is_idle() const { return in_flight_ == 0; }
+  std::uint32_t in_flight() const { return in_flight_; }  // Messages.
 
   struct Truncated {
     std::int32_t tag = 0;
