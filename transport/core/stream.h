@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 
+#include "transport/core/address.h"
 #include "transport/core/clock.h"
 #include "transport/core/frame.h"
 #include "transport/core/result.h"
@@ -51,6 +52,33 @@ struct StreamHealth {
     delivered_bytes += other.delivered_bytes;
     timeouts += other.timeouts;
   }
+};
+
+// State of one stream for the statistics page. Zero: not known.
+struct StreamStatistics {
+  const char* state = "";  // RFC 9293's name.
+  Endpoint local;
+  Endpoint remote;
+  std::uint32_t in_flight_bytes = 0;
+  std::uint32_t cwnd_bytes = 0;
+  std::uint32_t peer_window_bytes = 0;
+  std::uint32_t own_window_bytes = 0;
+  std::uint32_t mss_bytes = 0;
+  Duration rtt_min{};
+  Duration rtt{};         // Smoothed.
+  Duration rtt_latest{};  // The last sample; the smoothed one where samples are not known.
+  std::uint64_t unsent_bytes = 0;
+  std::uint64_t sent_bytes = 0;  // Without retransmissions.
+  std::uint64_t received_bytes = 0;
+  std::uint64_t retransmitted_bytes = 0;
+  std::uint64_t needless_bytes = 0;
+  std::uint32_t timeouts = 0;
+  std::uint32_t fast_recoveries = 0;
+  std::uint32_t tail_probes = 0;
+  std::uint32_t spurious_recoveries = 0;
+  std::uint32_t zero_windows = 0;
+  Duration zero_window_time{};  // The kernel counts all time limited by the peer's window.
+  bool is_window_shut = false;
 };
 
 // Why the bytes that a stream has given to its TCP do not progress.
@@ -112,6 +140,8 @@ class Stream {
   virtual StreamHealth health() const { return {}; }
   // For open streams that make no progress: with the kernel's TCP it is a system call.
   virtual StreamStall stall(TimePoint) const { return {}; }
+  // For a living stream; with the kernel's TCP it is three system calls.
+  virtual StreamStatistics stream_statistics(TimePoint) const { return {}; }
   // The peer's window has been closed for this long while its TCP answers: no reason to give the
   // stream up. To be repeated while it lasts, and with zero when it is over.
   virtual void tolerate_shut_window(Duration) {}

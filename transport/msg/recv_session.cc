@@ -346,4 +346,23 @@ TimePoint RecvSession::next_deadline() const {
   return deadline;
 }
 
+Awaited RecvSession::awaited() {
+  // NCCL's connections have a few lanes; more are those of a bootstrap.
+  constexpr std::size_t kMostLanes = 64;
+  if (outstanding_ == 0)
+    return unexpected_.count_whole() != 0 ? Awaited::kApplication : Awaited::kNothing;
+  for (std::size_t i = 0; i < std::min(lanes_.size(), kMostLanes); ++i) {
+    RecvLane& lane = lanes_[i];
+    for (std::uint64_t n = lane.received; n < lane.posted && lane.is_in_window(n); ++n)
+      if (!lane.is_finished(n) && lane.arrival(n)->has_begun) return Awaited::kNetwork;
+  }
+  return Awaited::kPeerData;
+}
+
+void RecvSession::for_each_stream(
+    const std::function<void(std::size_t, const Stream&)>& visit) const {
+  for (std::size_t i = 0; i < flows_.size(); ++i)
+    if (flows_[i] != nullptr && flows_[i]->is_alive()) visit(i, *flows_[i]->stream());
+}
+
 }  // namespace ztcp::msg

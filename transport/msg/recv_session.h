@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "transport/core/address.h"
@@ -75,6 +76,9 @@ class RecvSession final : public CopyClient {
   const FailureDetail& failure_detail() const { return failure_; }
   // Sums over streams that ended, except those that closed in order.
   const StreamHealth& health() const { return health_; }
+  // For the statistics page.
+  Awaited awaited();
+  void for_each_stream(const std::function<void(std::size_t, const Stream&)>& visit) const;
 
   // --- Called by the acceptor ---
   std::uint64_t id() const { return id_; }

@@ -76,6 +76,7 @@ class SendFlow final : public StreamEvents {
   TimePoint stalled_since() const { return stalled_since_; }
 
   // Room for chunks now; 0 while the stream's rings are full.
+  const Stream* stream() const { return stream_; }
   std::size_t room() const { return is_up() && !is_blocked_ ? stream_->room() : 0; }
   bool write(std::span<const std::byte> copied, std::span<const Fragment> referenced = {});
 

@@ -68,6 +68,14 @@ class SendSession {
   const FailureDetail& failure_detail() const { return failure_; }
   // Sums over all its streams, once it has failed or was aborted.
   StreamHealth health() const;
+  // For the statistics page.
+  Awaited awaited();
+  // Calls visit(index, stream) for each living flow.
+  template <class Visit>
+  void for_each_stream(Visit&& visit) const {
+    for (std::size_t i = 0; i < flows_.size(); ++i)
+      if (const Stream* const stream = flows_[i].stream()) visit(i, *stream);
+  }
 
   // --- Called by the flows ---
   const SessionSettings& settings() const { return settings_; }

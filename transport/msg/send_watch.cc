@@ -140,6 +140,15 @@ bool SendSession::awaits_receipt() {
   return !oldest.has_lost() && oldest.lane().is_posted(oldest.number());
 }
 
+Awaited SendSession::awaited() {
+  if (state_ == State::kOpening) return Awaited::kConnection;
+  if (is_ended() || !has_outstanding()) return Awaited::kNothing;
+  const SendMessage& oldest = sent_.empty() ? *unsent_.begin() : *sent_.begin();
+  // Acknowledged bytes of a message without a buffer wait at the receiver.
+  const bool has_buffer = oldest.lane().is_posted(oldest.number());
+  return has_buffer ? Awaited::kNetwork : Awaited::kPeerReceive;
+}
+
 // The peer's kernel has this flow's hello, and acknowledges it although the process stands still
 // (stopped by a debugger, a batch system, a container's pause). That process exists: otherwise its
 // kernel would reset the flow.

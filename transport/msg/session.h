@@ -126,6 +126,16 @@ class RecvOwner {
   ~RecvOwner() = default;
 };
 
+// The thing that a session's oldest message waits for.
+enum class Awaited : std::uint8_t {
+  kNothing,  // No message is out.
+  kConnection,
+  kPeerData,     // A receive: the sender has sent nothing of the message.
+  kPeerReceive,  // A send: the receiver has posted no buffer.
+  kNetwork,      // Bytes are under way.
+  kApplication,  // A message has arrived, and no buffer is posted here.
+};
+
 // Why a peer takes no bytes.
 enum class PeerTrouble : std::uint8_t {
   kSilent,      // Its host does not answer.

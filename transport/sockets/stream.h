@@ -124,6 +124,9 @@ class SocketStream final : public Stream {
   StreamStall stall(TimePoint) const override {
     return is_gone() ? StreamStall{} : sockets::stall(fd_);
   }
+  StreamStatistics stream_statistics(TimePoint) const override {
+    return is_gone() ? StreamStatistics{} : sockets::statistics(fd_);
+  }
   void tolerate_shut_window(Duration lasted) override {
     if (!is_gone()) host_.on_shut_window(fd_, lasted);
   }

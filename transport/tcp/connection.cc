@@ -170,6 +170,37 @@ StreamHealth Connection::health() const {
           .delivered_bytes = now.acked_bytes};
 }
 
+StreamStatistics Connection::stream_statistics(TimePoint now) const {
+  const ConnectionStatistics from = statistics();
+  StreamStatistics out;
+  out.state = from.state;
+  out.local = from.local;
+  out.remote = from.remote;
+  if (!is_synchronized()) return out;
+  out.in_flight_bytes = from.in_flight_bytes;
+  out.cwnd_bytes = from.cwnd_bytes;
+  out.peer_window_bytes = from.peer_window_bytes;
+  out.own_window_bytes = from.own_window_bytes;
+  out.mss_bytes = from.mss_bytes;
+  out.rtt_min = from.rtt_min;
+  out.rtt = from.srtt;
+  out.rtt_latest = from.rtt_latest;
+  out.unsent_bytes =
+      from.send_queue_bytes - std::min(from.send_queue_bytes, from.sent_bytes - from.acked_bytes);
+  out.sent_bytes = from.sent_bytes;
+  out.received_bytes = from.received_bytes;
+  out.retransmitted_bytes = from.retransmitted_bytes;
+  out.needless_bytes = std::uint64_t{from.dsacked_segments} * from.mss_bytes;
+  out.timeouts = from.timeouts;
+  out.fast_recoveries = from.fast_recoveries;
+  out.tail_probes = from.tail_probes;
+  out.spurious_recoveries = from.spurious_recoveries;
+  out.zero_windows = from.zero_windows;
+  out.zero_window_time = sender_.zero_window_time(now);
+  out.is_window_shut = sender_.window_bytes() == 0;
+  return out;
+}
+
 StreamStall Connection::stall(TimePoint now) const {
   const Duration silence = now - heard_;
   if (!is_synchronized() || !sender_.has_unacked()) return {.is_acked = true, .silence = silence};

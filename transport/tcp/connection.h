@@ -67,6 +67,7 @@ class Connection final : public Stream, public ListHook<> {
   void expect_late_acks() override { sender_.expect_late_acks(); }
   StreamHealth health() const override;
   StreamStall stall(TimePoint now) const override;
+  StreamStatistics stream_statistics(TimePoint now) const override;
 
   // --- The loop
   void on_segment(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed);

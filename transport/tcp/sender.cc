@@ -257,6 +257,8 @@ bool Sender::send_fin(TimePoint now, Outgoing& out) {
 void Sender::fill(ConnectionStatistics& out) const {
   out.srtt = rtt_.srtt();
   out.rttvar = rtt_.rttvar();
+  if (rtt_.has_sample()) out.rtt_min = rtt_.min_rtt();
+  out.rtt_latest = rtt_.latest();
   out.rto = rtt_.rto(rto_floor_);
   out.mss_bytes = mss_bytes_;
   out.cwnd_bytes = congestion_.window_bytes();

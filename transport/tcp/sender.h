@@ -106,6 +106,11 @@ class Sender {
   SeqNum snd_max() const { return snd_max_; }
   std::uint32_t mss_bytes() const { return mss_bytes_; }
   std::uint32_t window_bytes() const { return snd_wnd_bytes_; }
+  // For how long the peer's window has been closed, in all.
+  Duration zero_window_time(TimePoint now) const {
+    const bool is_shut = snd_wnd_bytes_ == 0 && tally_.zero_windows != 0;
+    return shut_time_ + (is_shut ? now - shut_since_ : Duration::zero());
+  }
   std::uint32_t max_window_bytes() const { return max_window_bytes_; }
   std::uint64_t acked_bytes() const { return queue_.begin(); }
   bool has_unacked() const { return snd_una_ != snd_max_ || queue_.size_bytes() > 0 || fin_due(); }
@@ -276,6 +281,8 @@ class Sender {
     std::uint32_t tail_probes = 0;
     std::uint32_t zero_windows = 0;
   } tally_;
+  TimePoint shut_since_{};  // When the peer last closed its window.
+  Duration shut_time_{};    // Earlier times of a closed window.
 };
 
 }  // namespace ztcp::tcp

@@ -29,7 +29,12 @@ void Sender::on_ack(TimePoint now, const Ack& ack) {
     same_window = snd_wnd_bytes_ == ack.window_bytes;
     if (snd_wnd_bytes_ == 0 || ack.window_bytes == 0) [[unlikely]] {
       heard_shut_ = now;
-      if (snd_wnd_bytes_ != 0) ++tally_.zero_windows;
+      if (snd_wnd_bytes_ != 0) {
+        ++tally_.zero_windows;
+        shut_since_ = now;
+      } else if (ack.window_bytes != 0 && tally_.zero_windows != 0) {
+        shut_time_ += now - shut_since_;
+      }
     }
     snd_wnd_bytes_ = ack.window_bytes;
     max_window_bytes_ = std::max(max_window_bytes_, ack.window_bytes);

@@ -3,6 +3,7 @@
 #include "transport/sockets/kernel/socket.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -242,6 +243,38 @@ StreamHealth health(const Fd& fd) {
   // The kernel counts the SYN of the connecting side, too.
   health.delivered_bytes = info.tcpi_bytes_acked > 0 ? info.tcpi_bytes_acked - 1 : 0;
   return health;
+}
+
+StreamStatistics statistics(const Fd& fd) {
+  // As in the kernel's enum, from TCP_ESTABLISHED = 1 on.
+  constexpr std::array<const char*, 13> kStates = {
+      "",       "ESTABLISHED", "SYN-SENT", "SYN-RECEIVED", "FIN-WAIT-1", "FIN-WAIT-2",  "TIME-WAIT",
+      "CLOSED", "CLOSE-WAIT",  "LAST-ACK", "LISTEN",       "CLOSING",    "SYN-RECEIVED"};
+  socklen_t told = 0;
+  const tcp_info info = info_of(fd, &told);
+  StreamStatistics out;
+  if (info.tcpi_state < kStates.size()) out.state = kStates[info.tcpi_state];
+  SocketAddress local;
+  if (getsockname(fd.get(), local.get(), &local.size_bytes) == 0) out.local = to_endpoint(local);
+  out.remote = peer_of(fd.get());
+  const std::uint32_t segment = info.tcpi_snd_mss;
+  out.in_flight_bytes = info.tcpi_unacked * segment;
+  out.cwnd_bytes = info.tcpi_snd_cwnd * segment;
+  if (told >= offsetof(tcp_info, tcpi_snd_wnd) + sizeof info.tcpi_snd_wnd)
+    out.peer_window_bytes = info.tcpi_snd_wnd;
+  out.own_window_bytes = info.tcpi_rcv_space;
+  out.mss_bytes = segment;
+  constexpr std::uint32_t kUnknownRtt = UINT32_MAX;
+  if (info.tcpi_min_rtt != kUnknownRtt) out.rtt_min = std::chrono::microseconds(info.tcpi_min_rtt);
+  out.rtt = out.rtt_latest = std::chrono::microseconds(info.tcpi_rtt);
+  out.unsent_bytes = info.tcpi_notsent_bytes;
+  out.sent_bytes = info.tcpi_bytes_sent - std::min(info.tcpi_bytes_sent, info.tcpi_bytes_retrans);
+  out.received_bytes = info.tcpi_bytes_received;
+  out.retransmitted_bytes = info.tcpi_bytes_retrans;
+  out.needless_bytes = std::uint64_t{info.tcpi_dsack_dups} * segment;
+  out.zero_window_time = std::chrono::microseconds(info.tcpi_rwnd_limited);
+  out.is_window_shut = stall(fd).is_shut;
+  return out;
 }
 
 // A timeout counts only if the peer has not answered since, even with a closed window. It has not

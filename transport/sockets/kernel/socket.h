@@ -75,6 +75,8 @@ std::optional<std::uint32_t> rx_queue(const Fd& fd);
 // The connection's state as the kernel reports it, without timeouts. Bytes in flight are estimated
 // from segments.
 StreamHealth health(const Fd& fd);
+// The same in more detail, with the addresses.
+StreamStatistics statistics(const Fd& fd);
 // Why the connection makes no progress.
 StreamStall stall(const Fd& fd);
 // Payload sent so far, retransmissions included; zero if the kernel does not report it.
