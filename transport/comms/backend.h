@@ -22,6 +22,7 @@
 #include "transport/core/link_state.h"
 #include "transport/core/result.h"
 #include "transport/msg/sessions.h"
+#include "transport/stats/counters.h"
 
 namespace ztcp::comms {
 
@@ -66,6 +67,11 @@ class Backend {
   // All counters, for an operator: "sent 12 frames (3456 bytes), ..."
   virtual std::string summary() const = 0;
 
+  // The same for the statistics page: all counters that the backend has.
+  virtual void read_counters(stats::CounterValues&) const {}
+  // Bytes that are written and not yet sent.
+  virtual std::uint64_t queued_bytes() const { return 0; }
+
   Clients& clients() { return clients_; }
   DeferredLog& deferred_log() { return deferred_log_; }
   // A receive of several buffers was posted.
@@ -89,6 +95,15 @@ class Backend {
 
  protected:
   Backend() = default;
+
+  // Connections of peers that were rejected, of any backend.
+  static void read_acceptor(const msg::AcceptorCounters& from, stats::CounterValues& to) {
+    to[stats::Counter::kStrangers] = from.strays_bad_magic + from.strays_timed_out +
+                                     from.strays_pushed_out + from.refused_version;
+    to[stats::Counter::kWrongCookies] = from.strays_unknown_cookie;
+    to[stats::Counter::kWrongKeys] = from.strays_bad_key;
+    to[stats::Counter::kRefusedFull] = from.refused_full + from.refused_no_memory;
+  }
 
   static_assert(Doorbell::kCapacity >= config::kMostConnections);
   Clients clients_{Doorbell::kCapacity};  // Cleared by the poller before the backend ends.

@@ -92,6 +92,7 @@ void CommOf<Base, Posted, kRequests>::on_doorbell(TimePoint now) {
   requests_.drain([&](Posted& request) {
     if (session_over_) return;  // The request stays posted; test() reports the failure.
     note_posted(static_cast<std::uint32_t>(request.buffers()));
+    request.set_taken(now);
     self().post_to_session(now, request);
   });
 }
@@ -125,6 +126,34 @@ void CommOf<Base, Posted, kRequests>::say_goodbye(TimePoint now) {
 template <class Base, class Posted, std::size_t kRequests>
 void CommOf<Base, Posted, kRequests>::cut_off() {
   if (leaving_ || closing_) self().cut_off_session();
+}
+
+template <class Base, class Posted, std::size_t kRequests>
+void CommOf<Base, Posted, kRequests>::refresh_page(TimePoint now) {
+  if (page_ == nullptr) return;
+  page_->begin_round();
+  ConnectionPage::Values values{.state = has_failed()     ? "failed"
+                                         : closing_       ? "closing"
+                                         : is_ready_now() ? "open"
+                                                          : "connecting",
+                                .bytes = bytes_done_,
+                                .messages = messages_done_,
+                                .in_flight = in_flight_};
+  if (!session_over_) {
+    self().session().for_each_stream(
+        [&](std::size_t index, const Stream& stream) { page_->note_stream(now, index, stream); });
+    values.awaited = self().session().awaited();
+    // A session also keeps copies of messages that are done for NCCL.
+    if (kDirection == Direction::kSend && in_flight_ == 0 && is_ready_now())
+      values.awaited = msg::Awaited::kNothing;
+    requests_.any([&](const Posted& request) {
+      const TimePoint taken = request.taken();
+      if (taken != TimePoint{} && (values.oldest == TimePoint{} || taken < values.oldest))
+        values.oldest = taken;
+      return false;
+    });
+  }
+  page_->refresh(now, values);
 }
 
 template <class Base, class Posted, std::size_t kRequests>
@@ -208,10 +237,10 @@ Result<bool> TableRequest<SendingComm>::test(std::span<std::size_t> sizes_bytes)
 }
 
 Result<SendCommPtr> SendingComm::connect(const std::shared_ptr<Nic>& nic, Endpoint remote,
-                                         const msg::Cookie& cookie) {
+                                         const msg::Cookie& cookie, std::uint64_t communicator) {
   Result<SendingComm*> comm = fail(Errc::kFull, "connect");
   for (Poller* const poller : nic->by_dialled(remote.address)) {
-    comm = begin(*poller, remote, cookie);
+    comm = begin(*poller, remote, cookie, communicator);
     if (comm || comm.error().code != Errc::kFull) break;
   }
   if (!comm) return tl::unexpected(comm.error());
@@ -221,8 +250,8 @@ Result<SendCommPtr> SendingComm::connect(const std::shared_ptr<Nic>& nic, Endpoi
   return SendCommPtr(*comm);
 }
 
-Result<SendingComm*> SendingComm::begin(Poller& poller, Endpoint remote,
-                                        const msg::Cookie& cookie) {
+Result<SendingComm*> SendingComm::begin(Poller& poller, Endpoint remote, const msg::Cookie& cookie,
+                                        std::uint64_t communicator) {
   Backend& backend = poller.backend();
   return poller.with_backend([&](TimePoint) -> Result<SendingComm*> {
     if (backend.sessions().is_full()) return fail(Errc::kFull, "connect");
@@ -231,6 +260,7 @@ Result<SendingComm*> SendingComm::begin(Poller& poller, Endpoint remote,
     // Before attach(): every attached comm has a session, even where an allocation fails between.
     comm->session_ = &backend.sessions().connect(remote, cookie, *comm);
     comm->set_index(ZTCP_TRY(backend.clients().attach(std::move(owned))));
+    comm->open_page(communicator);
     return comm;
   });
 }
@@ -266,7 +296,8 @@ Result<bool> TableRequest<ReceivingComm>::test(std::span<std::size_t> sizes_byte
 }
 
 Result<ReceivingComm*> ReceivingComm::adopt(Poller& poller,
-                                            std::unique_ptr<msg::RecvSession> session) {
+                                            std::unique_ptr<msg::RecvSession> session,
+                                            std::uint64_t communicator) {
   std::unique_ptr<ReceivingComm> owned(new ReceivingComm(poller, std::move(session)));
   ReceivingComm* const comm = owned.get();
   const auto index = poller.backend().clients().attach(std::move(owned));
@@ -274,6 +305,7 @@ Result<ReceivingComm*> ReceivingComm::adopt(Poller& poller,
   comm->set_index(*index);
   comm->session_->set_owner(*comm);
   comm->set_ready();
+  comm->open_page(communicator);
   return comm;
 }
 

@@ -18,6 +18,7 @@
 #include <string>
 #include <type_traits>
 
+#include "transport/comms/connection_page.h"
 #include "transport/comms/failure.h"
 #include "transport/comms/link_timeout.h"
 #include "transport/comms/nic.h"
@@ -71,6 +72,7 @@ class CommOf : public Base, public Client {
   void on_peer_died(TimePoint now, IpAddress peer, const std::string& why) final;
   void say_goodbye(TimePoint now) final;
   void cut_off() final;
+  void refresh_page(TimePoint now) final;
 
  protected:
   CommOf(Poller& poller, Endpoint remote) : poller_(poller), remote_(remote) {}
@@ -103,12 +105,18 @@ class CommOf : public Base, public Client {
 
   // The holder of the baton, for the events of the session.
   void set_index(std::size_t index) { index_ = index; }
+  void open_page(std::uint64_t communicator) {
+    constexpr auto kWay = kDirection == Direction::kSend ? stats::Way::kSend : stats::Way::kReceive;
+    page_ = ConnectionPage::open(poller_.page(), kWay, remote_, communicator);
+  }
   void set_ready() { ready_.store(true, std::memory_order_release); }
   void note_posted(std::uint32_t messages) {
     in_flight_ += messages;
     poller_.note_outstanding(messages);
   }
-  void note_done(std::size_t size_bytes) {
+  void note_done(std::size_t size_bytes, TimePoint taken) {
+    if (page_ != nullptr && ConnectionPage::is_counted(size_bytes, messages_done_))
+      page_->add_latency(size_bytes, poller_.turn_time() - taken);
     --in_flight_;
     poller_.note_outstanding(-1);
     ++messages_done_;
@@ -151,6 +159,7 @@ class CommOf : public Base, public Client {
   bool closing_ = false;
   bool leaving_ = false;  // The process ends.
   bool retired_ = false;
+  std::unique_ptr<ConnectionPage> page_;  // Null: the page is off.
 
   // Read at each post and test, so on another cache line than words written for each message.
   alignas(64) std::atomic<bool> ready_{false};
@@ -171,7 +180,7 @@ class SendingComm final : public SendCommBase, private msg::SendOwner {
  public:
   // NCCL's service thread. Begins to connect; is_ready() tells the end.
   static Result<SendCommPtr> connect(const std::shared_ptr<Nic>& nic, Endpoint remote,
-                                     const msg::Cookie& cookie);
+                                     const msg::Cookie& cookie, std::uint64_t communicator = 0);
   ~SendingComm() override;
 
   Result<bool> is_ready() override;
@@ -179,7 +188,8 @@ class SendingComm final : public SendCommBase, private msg::SendOwner {
 
  private:
   using SendCommBase::CommOf;
-  static Result<SendingComm*> begin(Poller& poller, Endpoint remote, const msg::Cookie& cookie);
+  static Result<SendingComm*> begin(Poller& poller, Endpoint remote, const msg::Cookie& cookie,
+                                    std::uint64_t communicator);
 
   // Called by SendCommBase.
   friend SendCommBase;
@@ -191,8 +201,9 @@ class SendingComm final : public SendCommBase, private msg::SendOwner {
 
   void on_ready(TimePoint) override { set_ready(); }
   void on_done(msg::SendMessage& message) override {
-    note_done(message.size_bytes());
-    SendRequest::of(message).finish();
+    SendRequest& request = SendRequest::of(message);
+    note_done(message.size_bytes(), request.taken());
+    request.finish();
   }
   void on_session_failed(Error error) override { note_session_failed(error); }
   void on_session_closed() override { note_session_closed(); }
@@ -206,7 +217,8 @@ class SendingComm final : public SendCommBase, private msg::SendOwner {
 class ReceivingComm final : public RecvCommBase, private msg::RecvOwner {
  public:
   // The holder of the baton. On failure the session is reset.
-  static Result<ReceivingComm*> adopt(Poller& poller, std::unique_ptr<msg::RecvSession> session);
+  static Result<ReceivingComm*> adopt(Poller& poller, std::unique_ptr<msg::RecvSession> session,
+                                      std::uint64_t communicator = 0);
 
   // NCCL's service thread.
   RecvCommPtr accepted(std::shared_ptr<Nic> nic) {
@@ -237,8 +249,9 @@ class ReceivingComm final : public RecvCommBase, private msg::RecvOwner {
   void cut_off_session() { session_->abort(); }
 
   void on_done(msg::RecvMessage& message) override {
-    note_done(message.size_bytes());
-    RecvRequest::of(message).finish_part(message);
+    RecvRequest& request = RecvRequest::of(message);
+    note_done(message.size_bytes(), request.taken());
+    request.finish_part(message);
   }
   void on_session_failed(Error error) override { note_session_failed(error); }
   void on_session_closed() override { note_session_closed(); }

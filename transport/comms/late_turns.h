@@ -32,10 +32,12 @@ class LateTurns {
   void on_turn(TimePoint now) {
     if (now - kLate < due_) return;
     count_.store(count() + 1, std::memory_order_relaxed);
+    total_.store(total() + (now - due_), std::memory_order_relaxed);
     if (now - due_ > longest()) longest_.store(now - due_, std::memory_order_relaxed);
   }
 
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+  Duration total() const { return total_.load(std::memory_order_relaxed); }
   Duration longest() const { return longest_.load(std::memory_order_relaxed); }
   // Follows a NIC's counters: empty, or ", and its thread ran late 3 times, by up to 4.1 ms".
   std::string text() const {
@@ -50,6 +52,7 @@ class LateTurns {
   TimePoint due_ = kNever;
   std::atomic<std::uint64_t> count_{0};
   std::atomic<Duration> longest_{Duration{}};
+  std::atomic<Duration> total_{Duration{}};
 };
 
 }  // namespace ztcp::comms

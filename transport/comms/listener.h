@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <vector>
@@ -20,7 +21,8 @@ namespace ztcp::comms {
 
 class CommListener final : public Listener {
  public:
-  static Result<std::unique_ptr<CommListener>> open(std::shared_ptr<Nic> nic);
+  static Result<std::unique_ptr<CommListener>> open(std::shared_ptr<Nic> nic,
+                                                    std::uint64_t communicator = 0);
   // Resets the sessions that were not accepted.
   ~CommListener() override;
 
@@ -42,10 +44,11 @@ class CommListener final : public Listener {
     std::vector<ReceivingComm*> comms;  // In order of arrival; guarded by the poller's baton.
   };
 
-  CommListener(std::shared_ptr<Nic> nic, const msg::Cookie& cookie);
+  CommListener(std::shared_ptr<Nic> nic, const msg::Cookie& cookie, std::uint64_t communicator);
 
   std::shared_ptr<Nic> nic_;
   const msg::Cookie cookie_;
+  const std::uint64_t communicator_;  // NCCL's number; 0: not told.
   const PeerHandle handle_;
   std::deque<Arrivals> arrivals_;        // By poller.
   std::atomic<std::size_t> waiting_{0};  // Number of all, so that accept() needs no baton to ask.

@@ -55,6 +55,7 @@ Poller::Poller(PollerConfig config, std::unique_ptr<Backend> backend)
       clock_(read_clock(), config_.longest_gap),
       last_turn_(backend_time()),
       last_moved_(last_turn_),
+      lane_page_(config_.page),
       called_at_(last_turn_) {}
 
 Poller::~Poller() {
@@ -125,6 +126,8 @@ bool Poller::turn() {
     note_exception(exception.what());
   }
   if (last_outcome_.moved) last_moved_ = last_turn_;
+  if (lane_page_.is_due(last_turn_)) [[unlikely]]
+    lane_page_.refresh(last_turn_, *backend_, late_turns_, outstanding_);
   turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return last_outcome_.moved;
 }

@@ -27,6 +27,7 @@
 #include "transport/comms/backend.h"
 #include "transport/comms/baton.h"
 #include "transport/comms/doorbell.h"
+#include "transport/comms/lane_page.h"
 #include "transport/comms/late_turns.h"
 #include "transport/comms/stall_watch.h"
 #include "transport/core/clock.h"
@@ -55,6 +56,7 @@ struct PollerConfig {
   Duration stall_timeout = std::chrono::microseconds(200);
   // A longer time between two turns does not count for the backend's deadlines (RunningClock).
   Duration longest_gap = std::chrono::seconds(1);
+  LanePlace page;  // In the statistics page.
   // CPUs of the background thread; empty: those of the thread that calls start().
   std::vector<std::uint32_t> cpus;
   // Run by the background thread about every millisecond, without the baton.
@@ -122,6 +124,8 @@ class Poller {
   // True when anything moved. The callers of allocations handle their failure; an exception that
   // still gets here ends the turn, but neither the thread nor its hold of the baton.
   bool turn();
+  // When the turn that is running, or the last one, began.
+  TimePoint turn_time() const { return last_turn_; }
   // Logs the line with all counters; `when` tells the occasion ("the process ends").
   void say_counts(const char* when);
 
@@ -130,6 +134,7 @@ class Poller {
   Backend& backend() { return *backend_; }
   bool is_lost() const { return ztcp::is_lost(backend_->state()); }
   const std::string& name() const { return config_.name; }
+  const LanePlace& page() const { return config_.page; }
   bool dedicated() const { return config_.dedicated; }
   static TimePoint read_clock();
   // The backend's time, which stands still while the process is stopped (RunningClock).
@@ -207,6 +212,7 @@ class Poller {
   RunningClock clock_;
   TimePoint last_turn_;
   TimePoint last_moved_;
+  LanePage lane_page_;
   LateTurns late_turns_;                 // The background thread's.
   TimePoint called_at_;                  // When it was last called to take over.
   std::atomic<std::uint64_t> turns_{0};  // Any thread may read it.

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <span>
 
+#include "transport/core/clock.h"
 #include "transport/msg/recv_message.h"
 #include "transport/msg/send_message.h"
 #include "transport/transport.h"
@@ -52,6 +53,9 @@ class TableRequest : public Request {
 
   Result<bool> test(std::span<std::size_t> sizes_bytes) final;
   std::uint8_t index() const { return index_; }
+  // The holder of the baton: when the engine took the request; zero while none is in flight.
+  void set_taken(TimePoint at) { taken_ = at; }
+  TimePoint taken() const { return taken_; }
   bool is_done() const { return word_.load(std::memory_order_acquire) % kStates == kDone; }
   // The table's free list, NCCL's progress thread.
   std::uint8_t next_free() const { return next_free_; }
@@ -79,6 +83,7 @@ class TableRequest : public Request {
   void step() { word_.store(word_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
 
   const std::uint8_t index_;
+  TimePoint taken_{};
   std::uint8_t next_free_ = 0;              // Valid while it is free.
   std::atomic<std::uint32_t> word_{kFree};  // The state, plus kStates for each earlier use.
   Owner& comm_;
@@ -108,7 +113,10 @@ class alignas(64) SendRequest final : public TableRequest<SendingComm>,
 
   // The holder of the baton.
   static SendRequest& of(msg::SendMessage& message) { return static_cast<SendRequest&>(message); }
-  void finish() { set_done(); }
+  void finish() {
+    set_taken({});
+    set_done();
+  }
 
   // Any thread.
   bool touches(const void* address, std::size_t bytes) const {
@@ -152,10 +160,12 @@ class alignas(64) RecvRequest final : public TableRequest<ReceivingComm> {
   void finish_part(msg::RecvMessage& message) {
     Part& part = static_cast<Part&>(message);
     sizes_bytes_[static_cast<std::size_t>(&part - parts_.data())] = message.size_bytes();
-    if (--missing_ == 0)
+    if (--missing_ == 0) {
+      set_taken({});
       set_done();
-    else
+    } else {
       part.range.clear();
+    }
   }
 
   // Any thread.

@@ -357,4 +357,23 @@ std::string Lane::summary() const {
   return text;
 }
 
+// Segments that the kernel retransmits are counted here once their stream has ended; the page's
+// flows tell those of living streams.
+void Lane::read_counters(stats::CounterValues& to) const {
+  using stats::Counter;
+  const msg::AcceptorCounters& acceptor = sessions_.acceptor().counters();
+  read_acceptor(acceptor, to);
+  to[Counter::kSentBytes] = counters_.sent_bytes;
+  to[Counter::kReceivedBytes] = counters_.received_bytes;
+  to[Counter::kRetransmittedSegments] = counters_.retransmissions;
+  to[Counter::kSystemCalls] =
+      counters_.send_calls + counters_.receive_calls + counters_.queue_calls;
+  to[Counter::kWorkerCalls] = counters_.worker_calls;
+  to[Counter::kCopiedBytes] = counters_.copied_bytes;
+  to[Counter::kSendBufferFull] = counters_.send_refusals;
+  to[Counter::kConnectionsFailed] =
+      counters_.failed - std::min(counters_.failed, acceptor.refused_gone);
+  to[Counter::kRedials] = path_log_.flows_redialled();
+}
+
 }  // namespace ztcp::sockets

@@ -93,6 +93,8 @@ class Lane final : public comms::Backend, private msg::StreamSource, private Str
   void abandon_payload() override {}
 
   std::string summary() const override;
+  void read_counters(stats::CounterValues& to) const override;
+  std::uint64_t queued_bytes() const override { return counters_.queued_bytes; }
 
   std::uint32_t map_memory(const void*, std::size_t) override { return kUnmapped; }
   void unmap_memory(std::uint32_t) override {}

@@ -29,6 +29,7 @@
 #include "transport/sockets/kernel/advice.h"
 #include "transport/sockets/kernel/device_list.h"
 #include "transport/sockets/lane.h"
+#include "transport/stats/process_page.h"
 
 namespace ztcp::sockets {
 namespace {
@@ -282,6 +283,7 @@ Status SocketTransport::start_lanes(Nic& nic, const std::string& name, const pla
     poller.wake = lanes[i]->wake();
     poller.takes_over = plan.takes_over;
     poller.cpus = placement.lane_cpus[i];
+    poller.page = comms::lane_place(stats::process_page(), name, i);
     if (nic.death_watch != nullptr && i == 0)
       poller.on_look = [&watched = nic](TimePoint now) { watched.death_watch->look(watched, now); };
     nic.pollers.push_back(std::make_unique<comms::Poller>(std::move(poller), std::move(lanes[i])));
@@ -297,10 +299,10 @@ Status SocketTransport::start_lanes(Nic& nic, const std::string& name, const pla
   return {};
 }
 
-Result<std::unique_ptr<Listener>> SocketTransport::listen(int device, const CommOptions&) {
+Result<std::unique_ptr<Listener>> SocketTransport::listen(int device, const CommOptions& options) {
   const std::size_t index = ZTCP_TRY(checked(device));
   const std::lock_guard lock(mutex_);
-  return comms::CommListener::open(ZTCP_TRY(up(index)));
+  return comms::CommListener::open(ZTCP_TRY(up(index)), options.communicator);
 }
 
 Result<SendCommPtr> SocketTransport::begin_connect(int device, const PeerHandle& peer,
@@ -326,7 +328,8 @@ Result<SendCommPtr> SocketTransport::begin_connect(int device, const PeerHandle&
   }
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<Nic> nic = ZTCP_TRY(up(index));
-  Result<SendCommPtr> comm = comms::SendingComm::connect(nic, to.endpoint, to.cookie);
+  Result<SendCommPtr> comm =
+      comms::SendingComm::connect(nic, to.endpoint, to.cookie, options.communicator);
   if (!comm) {
     if (comm.error().code == Errc::kFull)
       log::warn("{}", comms::connection_limit_line(from.name, fabric_, connections()));

@@ -150,6 +150,8 @@ void Page::refresh_process() {
     store(to.descriptors_limit, std::min<rlim_t>(limit.rlim_cur, UINT32_MAX));
 }
 
+std::int64_t Page::realtime_ns() { return clock_ns(CLOCK_REALTIME); }
+
 void Page::add_device(DeviceRecord record) {
   const std::scoped_lock lock(devices_mutex_);
   if (devices_.size() == kMaxDevices) return;

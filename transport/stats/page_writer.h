@@ -145,6 +145,8 @@ class Page : public std::enable_shared_from_this<Page> {
   // process's values, by three short system calls.
   void touch(std::int64_t monotonic_ns);
 
+  static std::int64_t realtime_ns();
+
   // At the process's end, when threads may still run: the file goes, the mapping stays.
   void end_cleanly();
 

@@ -44,6 +44,7 @@ class Lane final : public comms::Backend, private TurnEvents {
   void abandon_payload() override { engine_.abandon_payload(*link_); }
 
   std::string summary() const override;
+  void read_counters(stats::CounterValues& to) const override;
 
   std::uint32_t map_memory(const void* address, std::size_t size_bytes) override {
     return link_->map_memory(address, size_bytes);

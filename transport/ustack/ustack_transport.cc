@@ -25,6 +25,7 @@
 #include "transport/core/log.h"
 #include "transport/core/process_mark.h"
 #include "transport/plan/device_plan.h"
+#include "transport/stats/process_page.h"
 #include "transport/ustack/capture_offer.h"
 #include "transport/ustack/device_line.h"
 #include "transport/ustack/lane.h"
@@ -291,6 +292,7 @@ Status UstackTransport::add_lane(Nic& nic, std::unique_ptr<link::Link> link,
   poller.spin = plan.spin;
   poller.max_sleep = plan.max_sleep;
   poller.cpus = placement.lane_cpus[lane];
+  poller.page = comms::lane_place(stats::process_page(), config.name, lane);
   const WorkerThreads::Options workers{
       .name = comms::thread_name(config.name, (is_alone ? "-" : of_lane) + "w",
                                  WorkerThreads::kNumberBytes),
@@ -315,10 +317,10 @@ Status UstackTransport::add_lane(Nic& nic, std::unique_ptr<link::Link> link,
   return {};
 }
 
-Result<std::unique_ptr<Listener>> UstackTransport::listen(int device, const CommOptions&) {
+Result<std::unique_ptr<Listener>> UstackTransport::listen(int device, const CommOptions& options) {
   const std::size_t index = ZTCP_TRY(checked(device));
   const std::lock_guard lock(mutex_);
-  return comms::CommListener::open(ZTCP_TRY(own_nic(index, nullptr)));
+  return comms::CommListener::open(ZTCP_TRY(own_nic(index, nullptr)), options.communicator);
 }
 
 Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle& peer,
@@ -334,7 +336,8 @@ Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle&
   }
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<Nic> nic = ZTCP_TRY(own_nic(index, &to));
-  Result<SendCommPtr> comm = comms::SendingComm::connect(nic, to.endpoint, to.cookie);
+  Result<SendCommPtr> comm =
+      comms::SendingComm::connect(nic, to.endpoint, to.cookie, options.communicator);
   if (!comm) {
     if (comm.error().code == Errc::kFull)
       log::warn("{}", comms::connection_limit_line(

@@ -31,6 +31,8 @@ class Client {
   // a wait for its delivery, resets the streams that are left.
   virtual void say_goodbye(TimePoint now) = 0;
   virtual void cut_off() = 0;
+  // The client's entries of the statistics page are due.
+  virtual void refresh_page(TimePoint) {}
 };
 
 class Clients {
@@ -59,6 +61,19 @@ class Clients {
     for (std::size_t i = 0; i < clients_.size(); ++i)
       if (clients_[i] != nullptr) visit(*clients_[i]);
   }
+
+  // Visits at most `most` clients from index `from` on. Returns the index to go on with; 0: all
+  // have been visited.
+  template <class Visit>
+  std::size_t visit_some(std::size_t from, std::size_t most, Visit&& visit) {
+    for (; from < clients_.size() && most > 0; ++from) {
+      if (clients_[from] == nullptr) continue;
+      visit(*clients_[from]);
+      --most;
+    }
+    return from < clients_.size() ? from : 0;
+  }
+  std::size_t count() const { return clients_.size() - free_.size(); }
 
   bool has_retired() const { return !retired_.empty(); }
   // Must not be called inside an event of a client.

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/comms/connection_page.h"
+
+#include <chrono>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/stats/page_fixture.h"
+#include "transport/stats/page_reader.h"
+
+namespace ztcp::comms {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr TimePoint kPageOpened{std::chrono::seconds(5)};
+const Endpoint kPagePeer{IpAddress(Ipv4Address{0x0a000002}), 4711};
+
+// A stream whose state the test sets.
+class KnownStream final : public Stream {
+ public:
+  std::size_t room() const override { return 0; }
+  bool write(std::span<const std::byte>, std::span<const Fragment>) override { return false; }
+  void finish() override {}
+  void close() override {}
+  void abort() override {}
+  StreamStatistics stream_statistics(TimePoint) const override { return now; }
+  StreamStatistics now;
+};
+
+class ConnectionPageTest : public testing::Test {
+ protected:
+  ConnectionPageTest() : page_(folder_.create()) {
+    stats::DeviceRecord device{};
+    device.carrier = static_cast<std::uint32_t>(stats::Carrier::kKernelSockets);
+    device.name.set("ztcp0");
+    page_->add_device(device);
+    connection_ =
+        ConnectionPage::open(lane_place(page_, "ztcp0", 0), stats::Way::kSend, kPagePeer, 77);
+  }
+  void refresh(TimePoint now, const ConnectionPage::Values& values, bool has_stream = true) {
+    connection_->begin_round();
+    if (has_stream) connection_->note_stream(now, 0, stream_);
+    connection_->refresh(now, values);
+  }
+  stats::Snapshot read() {
+    auto snapshot = stats::read_page(folder_.path() / page_->file_name());
+    EXPECT_TRUE(snapshot);
+    return snapshot ? *snapshot : stats::Snapshot{};
+  }
+  ConnectionPage::Values in_flight(msg::Awaited awaited) {
+    ConnectionPage::Values values;
+    values.state = "open";
+    values.in_flight = 1;
+    values.oldest = kPageOpened;
+    values.awaited = awaited;
+    return values;
+  }
+
+  stats::PageFolder folder_;
+  std::shared_ptr<stats::Page> page_;
+  KnownStream stream_;
+  std::unique_ptr<ConnectionPage> connection_;
+};
+
+TEST_F(ConnectionPageTest, ListsConnectionAndFlow) {
+  stream_.now.rtt = stream_.now.rtt_latest = std::chrono::microseconds(40);
+  stream_.now.sent_bytes = 1000;
+  refresh(kPageOpened + milliseconds(3), in_flight(msg::Awaited::kNetwork));
+  const stats::Snapshot snapshot = read();
+  ASSERT_EQ(snapshot.connections.size(), 1U);
+  const stats::Connection& connection = snapshot.connections[0];
+  EXPECT_EQ(connection.communicator, 77U);
+  EXPECT_EQ(connection.peer, "10.0.0.2:4711");
+  EXPECT_EQ(connection.state, "open");
+  EXPECT_EQ(connection.oldest_ns, 3'000'000U);
+  EXPECT_EQ(connection.waiting, stats::Waiting::kNetwork);
+  ASSERT_EQ(snapshot.flows.size(), 1U);
+  EXPECT_EQ(snapshot.flows[0].connection, connection.id);
+  EXPECT_EQ(snapshot.flows[0].sent_bytes, 1000U);
+  EXPECT_EQ(snapshot.flows[0].rtt_ns, 40'000U);
+  EXPECT_GE(snapshot.flows[0].rtt_p50_ns, 40'000U);
+}
+
+TEST_F(ConnectionPageTest, ProgressIsTheTimeSinceBytesMoved) {
+  refresh(kPageOpened, in_flight(msg::Awaited::kNetwork));
+  stream_.now.sent_bytes = 1;
+  refresh(kPageOpened + milliseconds(500), in_flight(msg::Awaited::kNetwork));
+  EXPECT_EQ(read().connections[0].progress_ns, 0U);
+  refresh(kPageOpened + milliseconds(1500), in_flight(msg::Awaited::kNetwork));
+  EXPECT_EQ(read().connections[0].progress_ns, 1'000'000'000U);
+}
+
+TEST_F(ConnectionPageTest, ShutWindowIsTheReasonToWait) {
+  stream_.now.is_window_shut = true;
+  stream_.now.unsent_bytes = 10;
+  refresh(kPageOpened, in_flight(msg::Awaited::kNetwork));
+  EXPECT_EQ(read().connections[0].waiting, stats::Waiting::kPeerWindow);
+}
+
+TEST_F(ConnectionPageTest, EndedFlowsAreNoLongerListed) {
+  refresh(kPageOpened, in_flight(msg::Awaited::kNetwork));
+  refresh(kPageOpened, in_flight(msg::Awaited::kNetwork), /*has_stream=*/false);
+  EXPECT_TRUE(read().flows.empty());
+  connection_.reset();
+  EXPECT_TRUE(read().connections.empty());
+}
+
+TEST_F(ConnectionPageTest, CountsOneInSixteenOfSmallMessagesAndAllLargeOnes) {
+  EXPECT_TRUE(ConnectionPage::is_counted(4096, 16));
+  EXPECT_FALSE(ConnectionPage::is_counted(4096, 17));
+  EXPECT_TRUE(ConnectionPage::is_counted(4097, 17));
+  connection_->add_latency(8, milliseconds(1));
+  connection_->add_latency(8, milliseconds(-1));
+  EXPECT_EQ(stats::total(read().latencies[0].by_class[0]), 2U);
+}
+
+TEST(ConnectionPage, IsNullWithoutAPage) {
+  EXPECT_EQ(ConnectionPage::open({}, stats::Way::kSend, kPagePeer, 0), nullptr);
+}
+
+}  // namespace
+}  // namespace ztcp::comms

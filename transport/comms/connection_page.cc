@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/comms/connection_page.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace ztcp::comms {
+namespace {
+
+std::uint64_t ns_of(Duration duration) {
+  return static_cast<std::uint64_t>(std::max(duration, Duration::zero()).count());
+}
+
+stats::FlowRecord record_of(const StreamStatistics& from) {
+  stats::FlowRecord to{};
+  to.in_flight_bytes = from.in_flight_bytes;
+  to.cwnd_bytes = from.cwnd_bytes;
+  to.peer_window_bytes = from.peer_window_bytes;
+  to.own_window_bytes = from.own_window_bytes;
+  to.mss_bytes = from.mss_bytes;
+  to.rtt_min_ns = ns_of(from.rtt_min);
+  to.rtt_ns = ns_of(from.rtt);
+  to.sent_bytes = from.sent_bytes;
+  to.received_bytes = from.received_bytes;
+  to.retransmitted_bytes = from.retransmitted_bytes;
+  to.needless_bytes = from.needless_bytes;
+  to.zero_window_ns = ns_of(from.zero_window_time);
+  to.timeouts = from.timeouts;
+  to.fast_recoveries = from.fast_recoveries;
+  to.tail_probes = from.tail_probes;
+  to.spurious_recoveries = from.spurious_recoveries;
+  to.zero_windows = from.zero_windows;
+  to.state.set(from.state);
+  to.local.set(to_string(from.local));
+  to.remote.set(to_string(from.remote));
+  return to;
+}
+
+}  // namespace
+
+std::unique_ptr<ConnectionPage> ConnectionPage::open(const LanePlace& place, stats::Way way,
+                                                     Endpoint remote, std::uint64_t communicator) {
+  if (place.page == nullptr) return nullptr;
+  try {
+    return std::unique_ptr<ConnectionPage>(new ConnectionPage(place, way, remote, communicator));
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+ConnectionPage::ConnectionPage(const LanePlace& place, stats::Way way, Endpoint remote,
+                               std::uint64_t communicator)
+    : page_(place.page),
+      latencies_(page_->latencies(place.device, way, to_string(remote.address))),
+      row_(page_->take<stats::ConnectionRecord>()) {
+  record_.id = page_->next_connection_id();
+  record_.communicator = communicator;
+  record_.opened_realtime_ns = stats::Page::realtime_ns();
+  record_.device = place.device;
+  record_.lane = place.lane;
+  record_.way = static_cast<std::uint8_t>(way);
+  record_.peer.set(to_string(remote));
+  record_.state.set("connecting");
+  if (row_) row_.publish(record_);
+}
+
+void ConnectionPage::begin_round() {
+  moved_bytes_ = 0;
+  is_window_shut_ = false;
+  for (Flow& flow : flows_) flow.is_seen = false;
+}
+
+void ConnectionPage::note_stream(TimePoint now, std::size_t index, const Stream& stream) {
+  const StreamStatistics from = stream.stream_statistics(now);
+  moved_bytes_ += from.sent_bytes + from.received_bytes;
+  is_window_shut_ |= from.is_window_shut && from.unsent_bytes != 0;
+  Flow& flow = flows_[index];
+  flow.is_seen = true;
+  if (!row_) return;
+  if (!flow.row) flow.row = page_->take<stats::FlowRecord>();
+  if (!flow.row) return;
+  if (from.rtt_latest != Duration::zero()) flow.rtts.add(ns_of(from.rtt_latest));
+  stats::FlowRecord record = record_of(from);
+  record.connection = record_.id;
+  record.number = static_cast<std::uint32_t>(index);
+  record.rtt_p50_ns = stats::quantile_ns(flow.rtts.counts(), 0.5);
+  record.rtt_p99_ns = stats::quantile_ns(flow.rtts.counts(), 0.99);
+  flow.row.publish(record);
+}
+
+stats::Waiting ConnectionPage::waiting_for(msg::Awaited awaited) const {
+  switch (awaited) {
+    case msg::Awaited::kNothing:
+      return stats::Waiting::kNothing;
+    case msg::Awaited::kConnection:
+      return stats::Waiting::kConnecting;
+    case msg::Awaited::kPeerData:
+      return stats::Waiting::kPeerData;
+    case msg::Awaited::kPeerReceive:
+      return stats::Waiting::kPeerReceive;
+    case msg::Awaited::kNetwork:
+      return is_window_shut_ ? stats::Waiting::kPeerWindow : stats::Waiting::kNetwork;
+    case msg::Awaited::kApplication:
+      return stats::Waiting::kApplication;
+  }
+  return stats::Waiting::kNothing;
+}
+
+void ConnectionPage::refresh(TimePoint now, const Values& values) {
+  for (Flow& flow : flows_)
+    if (!flow.is_seen && flow.row) flow.row = {};
+  const std::uint64_t moved = moved_bytes_ + values.messages;
+  if (moved != std::exchange(moved_before_, moved) || values.in_flight == 0) moved_at_ = now;
+  if (!row_) return;
+  record_.bytes = values.bytes;
+  record_.messages = values.messages;
+  record_.messages_in_flight = values.in_flight;
+  record_.oldest_ns = values.oldest == TimePoint{} ? 0 : ns_of(now - values.oldest);
+  record_.progress_ns = ns_of(now - moved_at_);
+  record_.waiting = static_cast<std::uint8_t>(waiting_for(values.awaited));
+  record_.updated_monotonic_ns = now.time_since_epoch().count();
+  record_.state.set(values.state);
+  row_.publish(record_);
+}
+
+}  // namespace ztcp::comms

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// One connection's part of the statistics page: its entry, those of its flows, and the latencies of
+// its messages. Made when a session opens; allocates nothing afterwards. Used by the holder of the
+// baton. A monitor of slow messages belongs into refresh(), which sees each connection twice a
+// second with its oldest message.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "transport/comms/lane_page.h"
+#include "transport/core/address.h"
+#include "transport/core/clock.h"
+#include "transport/core/stream.h"
+#include "transport/msg/session.h"
+#include "transport/stats/histogram.h"
+#include "transport/stats/page_writer.h"
+
+namespace ztcp::comms {
+
+class ConnectionPage {
+ public:
+  // Null: the page is off, or memory is short.
+  static std::unique_ptr<ConnectionPage> open(const LanePlace& place, stats::Way way,
+                                              Endpoint remote, std::uint64_t communicator);
+
+  // A small message in kOneOf is counted, and every one above kSmallBytes.
+  static constexpr std::size_t kSmallBytes = 4096;
+  static constexpr std::uint64_t kOneOf = 16;
+  static bool is_counted(std::size_t size_bytes, std::uint64_t number) {
+    return size_bytes > kSmallBytes || number % kOneOf == 0;
+  }
+  void add_latency(std::size_t size_bytes, Duration latency) {
+    const Duration::rep ns = latency.count() > 0 ? latency.count() : 0;
+    latencies_->add(stats::size_class_of(size_bytes), static_cast<std::uint64_t>(ns));
+  }
+
+  struct Values {
+    const char* state = "";
+    std::uint64_t bytes = 0;
+    std::uint64_t messages = 0;
+    std::uint32_t in_flight = 0;
+    TimePoint oldest{};  // When the oldest message in flight was posted; zero: none is.
+    msg::Awaited awaited = msg::Awaited::kNothing;
+  };
+  // A refresh is begin_round(), note_stream() for each living flow, and refresh().
+  void begin_round();
+  void note_stream(TimePoint now, std::size_t index, const Stream& stream);
+  void refresh(TimePoint now, const Values& values);
+
+ private:
+  ConnectionPage(const LanePlace& place, stats::Way way, Endpoint remote,
+                 std::uint64_t communicator);
+  stats::Waiting waiting_for(msg::Awaited awaited) const;
+
+  struct Flow {
+    stats::FlowRow row;
+    stats::Histogram rtts;
+    std::uint64_t rtt_samples = 0;
+    bool is_seen = false;  // In this round.
+  };
+
+  const std::shared_ptr<stats::Page> page_;
+  stats::LatencyEntry* const latencies_;
+  stats::ConnectionRow row_;
+  stats::ConnectionRecord record_{};
+  std::array<Flow, msg::kMaxFlows> flows_;
+  // Of this round: all flows together.
+  std::uint64_t moved_bytes_ = 0;
+  bool is_window_shut_ = false;
+  std::uint64_t moved_before_ = 0;
+  TimePoint moved_at_{};
+};
+
+}  // namespace ztcp::comms
