@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/core/address.h"
+#include "core/address.h"
 
 namespace ztcp::config {
 

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <utility>
 
-#include "transport/core/process_mark.h"
-#include "transport/core/result.h"
+#include "core/process_mark.h"
+#include "core/result.h"
 
 namespace ztcp::hugepage {
 

@@ -9,9 +9,9 @@
 
 #include <cxxabi.h>
 
+#include "core/process_mark.h"
 #include "plugin/abi/nccl_abi.h"
 #include "plugin/report.h"
-#include "transport/core/process_mark.h"
 
 namespace ztcp::plugin {
 

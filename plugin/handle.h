@@ -25,8 +25,8 @@
 #include <string>
 #include <variant>
 
+#include "core/result.h"
 #include "plugin/agreement.h"
-#include "transport/core/result.h"
 #include "transport/transport.h"
 
 namespace ztcp::plugin {

@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "transport/core/log.h"
+#include "core/log.h"
 
 namespace ztcp::plugin {
 namespace {

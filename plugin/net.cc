@@ -9,9 +9,9 @@
 #include <thread>
 #include <utility>
 
+#include "core/process_mark.h"
 #include "plugin/channel_tuner.h"
 #include "plugin/peer_check.h"
-#include "transport/core/process_mark.h"
 
 namespace ztcp::plugin {
 namespace {

@@ -10,8 +10,8 @@
 
 #include <tl/expected.hpp>
 
-#include "transport/core/log.h"
-#include "transport/core/result.h"
+#include "core/log.h"
+#include "core/result.h"
 
 namespace ztcp::plugin {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <unistd.h>
 
-#include "transport/core/log.h"
-#include "transport/core/log_origin.h"
+#include "core/log.h"
+#include "core/log_origin.h"
 #include "transport/stats/page_reader.h"
 #include "transport/stats/process_page.h"
 

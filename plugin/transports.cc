@@ -10,9 +10,9 @@
 
 #include "config/machine/cpu_share.h"
 #include "config/machine/live_machine.h"
+#include "core/local_addresses.h"
 #include "plugin/gpu_identity.h"
 #include "plugin/startup.h"
-#include "transport/core/local_addresses.h"
 #include "transport/sockets/kernel/device_list.h"
 #include "transport/sockets/socket_transport.h"
 #include "transport/ustack/ustack_transport.h"

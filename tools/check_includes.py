@@ -15,34 +15,34 @@ import textwrap
 # Folder -> folders whose files it may include, besides its own. A folder stands for its files, and
 # for its subfolders that have no line of their own.
 LAYERS = {
-    "transport/core": [],
-    "transport/wire": ["transport/core"],
-    "transport/tcp": ["transport/core", "transport/wire"],
-    "transport/msg": ["transport/core"],
-    "transport/stats": ["transport/core"],
-    "transport/plan": ["transport/core", "config", "config/machine"],
-    "transport/link": ["transport/core", "transport/wire", "hugepage"],
-    "transport/watch": ["transport/core"],
-    "transport/comms/clients": ["transport/core"],
-    "transport/comms": ["transport", "transport/core", "transport/stats", "transport/msg", "transport/watch", "transport/comms/clients", "config"],
-    "transport/ustack/engine": ["transport/core", "transport/tcp", "transport/msg", "transport/link", "transport/comms/clients"],
-    "transport/ustack": ["transport", "transport/core", "transport/stats", "transport/comms", "transport/link", "transport/plan",
+    "core": [],
+    "transport/wire": ["core"],
+    "transport/tcp": ["core", "transport/wire"],
+    "transport/msg": ["core"],
+    "transport/stats": ["core"],
+    "transport/plan": ["core", "config", "config/machine"],
+    "transport/link": ["core", "transport/wire", "hugepage"],
+    "transport/watch": ["core"],
+    "transport/comms/clients": ["core"],
+    "transport/comms": ["transport", "core", "transport/stats", "transport/msg", "transport/watch", "transport/comms/clients", "config"],
+    "transport/ustack/engine": ["core", "transport/tcp", "transport/msg", "transport/link", "transport/comms/clients"],
+    "transport/ustack": ["transport", "core", "transport/stats", "transport/comms", "transport/link", "transport/plan",
                          "transport/tcp", "transport/ustack/engine", "hugepage", "config", "config/machine"],
-    "transport/sockets/kernel": ["transport/core", "config"],
-    "transport/sockets": ["transport", "transport/core", "transport/stats", "transport/sockets/kernel", "transport/comms", "transport/msg",
+    "transport/sockets/kernel": ["core", "config"],
+    "transport/sockets": ["transport", "core", "transport/stats", "transport/sockets/kernel", "transport/comms", "transport/msg",
                           "transport/plan", "config", "config/machine"],
-    "transport/verbs/session": ["transport", "transport/core"],
-    "transport/verbs": ["transport", "transport/core", "transport/stats", "transport/verbs/session", "transport/comms", "transport/msg",
+    "transport/verbs/session": ["transport", "core"],
+    "transport/verbs": ["transport", "core", "transport/stats", "transport/verbs/session", "transport/comms", "transport/msg",
                         "transport/sockets/kernel", "config", "config/machine"],
-    "transport": ["transport/core"],
-    "hugepage": ["transport/core"],
-    "config": ["transport/core"],
-    "config/file": ["transport/core", "config", "config/machine"],
-    "config/machine": ["transport/core", "hugepage"],
-    "config/check": ["transport/core", "transport/plan", "hugepage", "config", "config/file", "config/machine"],
-    "config/network": ["transport/core", "config", "config/machine"],
-    "config/topology": ["transport/core", "config", "config/network", "config/machine"],
-    "plugin": ["transport", "transport/core", "transport/stats", "transport/ustack", "transport/sockets", "transport/sockets/kernel",
+    "transport": ["core"],
+    "hugepage": ["core"],
+    "config": ["core"],
+    "config/file": ["core", "config", "config/machine"],
+    "config/machine": ["core", "hugepage"],
+    "config/check": ["core", "transport/plan", "hugepage", "config", "config/file", "config/machine"],
+    "config/network": ["core", "config", "config/machine"],
+    "config/topology": ["core", "config", "config/network", "config/machine"],
+    "plugin": ["transport", "core", "transport/stats", "transport/ustack", "transport/sockets", "transport/sockets/kernel",
                "transport/verbs", "config", "config/file", "config/machine", "config/check"],
 }
 # Each folder of ztcp_setup -> other folders that it may include, besides those that all may.
@@ -56,9 +56,9 @@ SETUP_ROOMS = {
     "report": ["resources", "plan", "local"],
     "run": ["host", "live", "resources", "plan", "check", "local", "report"],
 }
-LAYERS["tools/common"] = ["transport/core"]
+LAYERS["tools/common"] = ["core"]
 # Those that all of ztcp_setup may include.
-FOR_SETUP = ["transport/core", "transport/plan", "hugepage", "config", "config/file", "config/machine", "config/check",
+FOR_SETUP = ["core", "transport/plan", "hugepage", "config", "config/file", "config/machine", "config/check",
              "config/network", "config/topology", "tools/common"]
 LAYERS |= {f"tools/ztcp_setup/{room}": [*FOR_SETUP, *(f"tools/ztcp_setup/{other}" for other in others)]
            for room, others in SETUP_ROOMS.items()}
@@ -82,12 +82,12 @@ PURE = ["transport/plan", "transport/wire", "transport/tcp", "transport/msg", "t
         "transport/comms/suspects.h", "transport/comms/clients"]
 IMPURE_HEADERS = (r"thread|mutex|condition_variable|shared_mutex|future|atomic|unistd\.h|sys/.*|pthread\.h|time\.h|"
                   r"ctime|fmt/.*|random|iostream|fstream")
-IMPURE_CALLS = r"(steady_clock|system_clock|high_resolution_clock|clock_gettime|rdtsc|std::random_device|transport/core/log\.h)"
+IMPURE_CALLS = r"(steady_clock|system_clock|high_resolution_clock|clock_gettime|rdtsc|std::random_device|core/log\.h)"
 # Timeouts and deadlines use the monotonic clock: a step of the machine's time (NTP, a resumed
 # virtual machine) changes only the stamps of log lines, and the clocks that a probe compares.
 WALL_CLOCK = (r"\b(CLOCK_REALTIME\w*|CLOCK_TAI|system_clock|gettimeofday|sem_timedwait|pthread_cond_timedwait|"
               r"pthread_mutex_timedlock|std::time|time\((?:nullptr|NULL|0)\))")
-WALL_CLOCK_ALLOWED = ["transport/core/log.cc", "transport/stats/page_writer.cc",
+WALL_CLOCK_ALLOWED = ["core/log.cc", "transport/stats/page_writer.cc",
                       "tools/ztcp_perf/probe/wall_clock.cc"]
 NCCL_NAMES = r"\bnccl[A-Z]\w*|ncclNetPlugin"
 # pthread_exit() and pthread_cancel() unwind as an exception that must be rethrown.
@@ -124,7 +124,7 @@ def offences(root):
     for file in sorted(root.rglob("*")):
         path = file.relative_to(root).as_posix()
         if file.suffix not in (".h", ".cc", ".c") or not inside(
-                path, ["plugin", "transport", "hugepage", "config", "tools", "bench", "tests"]):
+                path, ["plugin", "transport", "core", "hugepage", "config", "tools", "bench", "tests"]):
             continue
         text = file.read_text()
         layer = layer_of(path)
@@ -146,10 +146,10 @@ def offences(root):
                     yield path, f"<{name}> in a pure layer"
             for match in re.finditer(IMPURE_CALLS, text):
                 yield path, f"{match.group(0)} in a pure layer"
-        if inside(path, ["transport", "hugepage", "config", "plugin"]) and path not in WALL_CLOCK_ALLOWED:
+        if inside(path, ["transport", "core", "hugepage", "config", "plugin"]) and path not in WALL_CLOCK_ALLOWED:
             for match in re.finditer(WALL_CLOCK, text):
                 yield path, f"{match.group(0)}: the machine's adjustable clock; use the monotonic one"
-        if inside(path, ["transport", "hugepage", "config"]):
+        if inside(path, ["transport", "core", "hugepage", "config"]):
             code = re.sub(r"//.*|/\*.*?\*/|\"[^\"\n]*\"", "", text)
             for match in re.finditer(NCCL_NAMES, code):
                 yield path, f"{match.group(0)}: NCCL's names stay in plugin/"

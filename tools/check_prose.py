@@ -33,7 +33,7 @@ STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 TEST = re.compile(r"^\s*(?:TYPED_)?TEST(?:_F|_P)?\(\s*\w+,\s*(\w+)", re.MULTILINE)
 UNCLEAR_NAME = re.compile(r"(Who|Whoever|Whose|What|Whatever|Nor|So|Its|But|Nobody)(?=[A-Z_])")
 CODE = {".h": "//", ".cc": "//", ".c": "//", ".py": "#", ".sh": "#", ".build": "#", "": "#"}
-PRODUCT = ("transport/", "plugin/", "config/", "hugepage/", "tools/")
+PRODUCT = ("core/", "transport/", "plugin/", "config/", "hugepage/", "tools/")
 SUBJECT = re.compile(r"[a-z][\w/., -]*: ([a-z][\w-]*) ")
 # First words of a subject that are not a verb in the imperative.
 NO_IMPERATIVE = re.compile(

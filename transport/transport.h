@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/core/result.h"
+#include "core/result.h"
 
 namespace ztcp {
 

@@ -13,8 +13,8 @@
 #include <vector>
 #include <x86intrin.h>
 
-#include "transport/core/frame.h"
-#include "transport/core/worker_threads.h"
+#include "core/frame.h"
+#include "core/worker_threads.h"
 #include "transport/ustack/engine/engine.h"
 
 namespace ztcp::bench {

@@ -15,7 +15,7 @@
 #include "config/machine/rdma.h"
 #include "config/machine/readings.h"
 #include "config/machine/text.h"
-#include "transport/core/pci_path.h"
+#include "core/pci_path.h"
 
 namespace ztcp::config {
 namespace {

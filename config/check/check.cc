@@ -11,7 +11,7 @@
 #include "config/file/fields.h"
 #include "config/machine/container.h"
 #include "config/machine/readings.h"
-#include "transport/core/shell_word.h"
+#include "core/shell_word.h"
 
 namespace ztcp::config {
 namespace {

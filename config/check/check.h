@@ -13,7 +13,7 @@
 #include "config/machine/machine.h"
 #include "config/problem.h"
 #include "config/settings.h"
-#include "transport/core/local_addresses.h"
+#include "core/local_addresses.h"
 
 namespace ztcp::config {
 

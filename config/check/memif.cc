@@ -14,7 +14,7 @@
 #include "config/file/fields.h"
 #include "config/machine/readings.h"
 #include "config/mesh.h"
-#include "transport/core/shell_word.h"
+#include "core/shell_word.h"
 
 namespace ztcp::config {
 namespace {

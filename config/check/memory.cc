@@ -15,8 +15,8 @@
 #include "config/check/checklist.h"
 #include "config/machine/hugepages.h"
 #include "config/machine/readings.h"
+#include "core/counted.h"
 #include "hugepage/budget.h"
-#include "transport/core/counted.h"
 #include "transport/plan/device_plan.h"
 
 namespace ztcp::config {

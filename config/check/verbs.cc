@@ -15,7 +15,7 @@
 #include "config/machine/gpu_direct.h"
 #include "config/machine/rdma.h"
 #include "config/machine/readings.h"
-#include "transport/core/shell_word.h"
+#include "core/shell_word.h"
 
 namespace ztcp::config {
 namespace {

@@ -11,7 +11,7 @@
 #include "config/check/checklist.h"
 #include "config/machine/rdma.h"
 #include "config/machine/readings.h"
-#include "transport/core/shell_word.h"
+#include "core/shell_word.h"
 
 namespace ztcp::config {
 namespace {

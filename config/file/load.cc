@@ -10,7 +10,7 @@
 
 #include "config/file/parse_state.h"
 #include "config/machine/machine.h"
-#include "transport/core/shell_word.h"
+#include "core/shell_word.h"
 
 namespace ztcp::config {
 namespace {

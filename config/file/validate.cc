@@ -10,7 +10,7 @@
 #include "config/file/key_text.h"
 #include "config/file/parse_state.h"
 #include "config/schema.h"
-#include "transport/core/pci_path.h"
+#include "core/pci_path.h"
 
 namespace ztcp::config {
 namespace {

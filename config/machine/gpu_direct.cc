@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "config/machine/readings.h"
-#include "transport/core/kernel_release.h"
+#include "core/kernel_release.h"
 
 namespace ztcp::config {
 namespace {

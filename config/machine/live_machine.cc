@@ -14,7 +14,7 @@
 
 #include "config/machine/cpu_list.h"
 #include "config/machine/readings.h"
-#include "transport/core/descriptor.h"
+#include "core/descriptor.h"
 
 namespace ztcp::config {
 namespace {

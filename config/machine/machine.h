@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/core/result.h"
+#include "core/result.h"
 
 namespace ztcp::config {
 

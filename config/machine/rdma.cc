@@ -13,7 +13,7 @@
 
 #include "config/machine/readings.h"
 #include "config/machine/text.h"
-#include "transport/core/pci_path.h"
+#include "core/pci_path.h"
 
 namespace ztcp::config {
 namespace {

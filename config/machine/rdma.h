@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "config/machine/machine.h"
-#include "transport/core/gid.h"
+#include "core/gid.h"
 
 namespace ztcp::config {
 

@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "transport/core/descriptor.h"
+#include "core/descriptor.h"
 
 namespace ztcp::config::netlink {
 namespace {

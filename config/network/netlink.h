@@ -16,7 +16,7 @@
 
 #include "config/network/netlink_message.h"
 #include "config/network/netlink_request.h"
-#include "transport/core/result.h"
+#include "core/result.h"
 
 namespace ztcp::config::netlink {
 

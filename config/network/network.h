@@ -18,7 +18,7 @@
 
 #include "config/network/netlink_message.h"
 #include "config/problem.h"
-#include "transport/core/address.h"
+#include "core/address.h"
 
 namespace ztcp::config {
 

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "config/topology/topology.h"
-#include "transport/core/counted.h"
+#include "core/counted.h"
 
 namespace ztcp::config {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "config/machine/readings.h"
 #include "config/network/reserved.h"
-#include "transport/core/dpdk_drivers.h"
+#include "core/dpdk_drivers.h"
 
 namespace ztcp::config {
 namespace {

@@ -19,7 +19,7 @@
 #include "config/machine/rdma.h"
 #include "config/network/network.h"
 #include "config/problem.h"
-#include "transport/core/address.h"
+#include "core/address.h"
 
 namespace ztcp::config {
 

@@ -5,9 +5,9 @@
 // negotiated over loopback, and with GPU memory for NICs named memory*.
 #include <vector>
 
+#include "core/local_addresses.h"
 #include "tests/abi/two_transports.h"
 #include "tests/support/verbs/fake_fabric.h"
-#include "transport/core/local_addresses.h"
 #include "transport/verbs/device_list.h"
 #include "transport/verbs/verbs_transport.h"
 

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "transport/core/stream.h"
+#include "core/stream.h"
 #include "transport/tcp/stack.h"
 #include "transport/wire/tcp_header.h"
 

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <vector>
 
-#include "transport/core/socket_address.h"
+#include "core/socket_address.h"
 
 namespace ztcp::interop {
 namespace {

@@ -11,8 +11,8 @@
 #include <span>
 #include <string>
 
-#include "transport/core/address.h"
-#include "transport/core/fd.h"
+#include "core/address.h"
+#include "core/fd.h"
 
 namespace ztcp::interop {
 

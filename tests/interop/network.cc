@@ -17,7 +17,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/fd.h"
+#include "core/fd.h"
 
 namespace ztcp::interop {
 namespace {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "transport/core/address.h"
+#include "core/address.h"
 
 namespace ztcp::interop {
 

@@ -96,7 +96,7 @@ def rounded(exact, told):
 def literals():
     """Every string literal of the product, adjacent ones joined, format fields as …"""
     text = ""
-    for folder in ("plugin", "config", "transport", "hugepage", "tools"):
+    for folder in ("plugin", "core", "config", "transport", "hugepage", "tools"):
         for file in sorted([*(ROOT / folder).rglob("*.cc"), *(ROOT / folder).rglob("*.h")]):
             text += file.read_text() + "\n"
     text = re.sub(r'"\s*\n\s*"', "", text)
@@ -249,7 +249,7 @@ class Documents(unittest.TestCase):
     def test_every_source_that_a_page_names_exists(self):
         """`comms/poller.h` is below one of these folders, `poller.h` anywhere."""
         folders = ["", "transport", "transport/ustack", "tools/ztcp_setup", "tests"]
-        names = {path.name for folder in ("plugin", "transport", "config", "hugepage", "tools", "bench", "tests")
+        names = {path.name for folder in ("plugin", "core", "transport", "config", "hugepage", "tools", "bench", "tests")
                  for path in (ROOT / folder).rglob("*.*")}
         seen = 0
         for document in DOCUMENTS:
@@ -332,7 +332,7 @@ class Documents(unittest.TestCase):
     def test_the_choice_of_clouds_names_every_nic_driver_of_dpdk(self):
         """By DPDK's or the kernel's name: `ENA`, `virtio-net`, `bnxt`."""
         rows = re.findall(r'\{\.name = "net_(\w+)", \.kernel_driver = "([\w-]+)"(?:, \.other_kernel_driver = "(\w+)")?',
-                          (ROOT / "transport/core/dpdk_drivers.h").read_text())
+                          (ROOT / "core/dpdk_drivers.h").read_text())
         self.assertGreater(len(rows), 10, "too few cases were found")
         section = (ROOT / "docs/choose.md").read_text().split("## Clouds", 1)[1].split("\n## ")[0].lower()
         for names in rows:
@@ -354,7 +354,7 @@ class Documents(unittest.TestCase):
         pages = " ".join(re.sub(r"\s+", " ", page.read_text()) for page in (ROOT / "docs/messages").glob("*.md"))
         quoted = re.findall(r"`([^`]+)`", pages)
         built, seen = set(), 0
-        for folder in ("plugin", "config", "transport", "hugepage"):
+        for folder in ("plugin", "core", "config", "transport", "hugepage"):
             for file in sorted((ROOT / folder).rglob("*.cc")):
                 for call in re.findall(r'log::info\(\s*((?:"(?:[^"\\\n]|\\.)*"\s*)*)', file.read_text()):
                     line = re.sub(r"\{[^{}]*\}", "…", re.sub(r'"\s*"', "", call).strip().strip('"')).replace('\\"', '"')

@@ -20,7 +20,7 @@ import unittest
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 BINARIES = ["plugin/libnccl-net.so", *(f"tools/{name}/{name}" for name in ("ztcp_setup", "ztcp_perf", "ztcp_stat", "ztcp_switch"))]
 # Static libraries of the product with objects that parse input from outside.
-LIBRARIES = ["transport/core/libcore.a", "transport/wire/libwire.a", "transport/tcp/libtcp.a", "transport/msg/libmsg.a",
+LIBRARIES = ["core/libcore.a", "transport/wire/libwire.a", "transport/tcp/libtcp.a", "transport/msg/libmsg.a",
              "transport/comms/libcomms.a", "transport/sockets/libsockets.a", "transport/verbs/libverbs.a",
              "transport/link/libplain_link.a", "config/libconfig.a", "plugin/libplugin.a"]
 

@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
+#include "core/stream.h"
 #include "tests/sim/frames.h"
-#include "transport/core/stream.h"
 #include "transport/tcp/stack.h"
 
 namespace ztcp::sim {

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "transport/core/frame.h"
+#include "core/frame.h"
 
 namespace ztcp::sim {
 

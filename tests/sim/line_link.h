@@ -16,8 +16,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/clock.h"
 #include "tests/sim/frames.h"
-#include "transport/core/clock.h"
 #include "transport/link/impairment.h"
 #include "transport/link/link.h"
 

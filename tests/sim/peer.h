@@ -9,9 +9,9 @@
 #include <deque>
 #include <optional>
 
+#include "core/clock.h"
 #include "tests/sim/app.h"
 #include "tests/sim/frames.h"
-#include "transport/core/clock.h"
 #include "transport/tcp/stack.h"
 #include "transport/wire/frame_parser.h"
 

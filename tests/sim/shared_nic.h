@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "transport/core/clock.h"
-#include "transport/core/frame.h"
+#include "core/clock.h"
+#include "core/frame.h"
 #include "transport/link/impairment.h"
 #include "transport/wire/frame_parser.h"
 #include "transport/wire/receive_spread.h"

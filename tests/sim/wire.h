@@ -10,8 +10,8 @@
 #include <map>
 #include <set>
 
+#include "core/clock.h"
 #include "tests/sim/frames.h"
-#include "transport/core/clock.h"
 #include "transport/link/impairment.h"
 
 namespace ztcp::sim {

@@ -18,10 +18,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/clock.h"
+#include "core/frame.h"
 #include "tests/sim/frames.h"
 #include "tests/sim/wire.h"
-#include "transport/core/clock.h"
-#include "transport/core/frame.h"
 
 namespace ztcp::sim {
 

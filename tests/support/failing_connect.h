@@ -13,11 +13,11 @@
 
 #include <gtest/gtest.h>
 
+#include "core/listen_address.h"
 #include "tests/support/failing_allocation.h"
 #include "tests/support/transfers.h"
 #include "transport/comms/comm.h"
 #include "transport/comms/listener.h"
-#include "transport/core/listen_address.h"
 
 namespace ztcp::test {
 

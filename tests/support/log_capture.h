@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/core/log.h"
+#include "core/log.h"
 
 namespace ztcp::test {
 

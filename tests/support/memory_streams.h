@@ -24,8 +24,8 @@
 #include <span>
 #include <vector>
 
-#include "transport/core/address.h"
-#include "transport/core/stream.h"
+#include "core/address.h"
+#include "core/stream.h"
 #include "transport/msg/session.h"
 
 namespace ztcp::testing_support {

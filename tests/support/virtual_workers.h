@@ -13,7 +13,7 @@
 #include <random>
 #include <vector>
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 #include "transport/msg/copy_jobs.h"
 
 namespace ztcp::testing_support {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "transport/core/result.h"
+#include "core/result.h"
 
 namespace ztcp::tools {
 

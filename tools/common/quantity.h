@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 
 namespace ztcp::tools {
 

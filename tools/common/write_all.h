@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "transport/core/result.h"
+#include "core/result.h"
 
 namespace ztcp::tools {
 

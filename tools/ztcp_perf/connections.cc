@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <utility>
 
+#include "core/yielder.h"
 #include "tools/ztcp_perf/failure.h"
-#include "transport/core/yielder.h"
 
 namespace ztcp::perf {
 

@@ -11,11 +11,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/yielder.h"
 #include "tools/ztcp_perf/bootstrap.h"
 #include "tools/ztcp_perf/connections.h"
 #include "tools/ztcp_perf/plan.h"
 #include "tools/ztcp_perf/plugin_table.h"
-#include "transport/core/yielder.h"
 
 namespace ztcp::perf {
 

@@ -10,12 +10,12 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "core/counted.h"
 #include "tools/ztcp_stat/view/json.h"
 #include "tools/ztcp_stat/view/table.h"
 #include "tools/ztcp_stat/view/terminal.h"
 #include "tools/ztcp_stat/view/units.h"
 #include "tools/ztcp_stat/why/diagnose.h"
-#include "transport/core/counted.h"
 
 namespace ztcp::stat {
 namespace {

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/clock.h"
 #include "tools/ztcp_switch/frame_store.h"
-#include "transport/core/clock.h"
 
 namespace ztcp::fabric {
 

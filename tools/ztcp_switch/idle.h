@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 
 namespace ztcp::fabric {
 

@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
+#include "core/address.h"
+#include "core/clock.h"
 
 namespace ztcp::fabric {
 

@@ -13,13 +13,13 @@
 #include <unistd.h>
 #include <vector>
 
+#include "core/log.h"
 #include "tools/common/atomic_file.h"
 #include "tools/common/standard_streams.h"
 #include "tools/ztcp_switch/fabric_switch.h"
 #include "tools/ztcp_switch/idle.h"
 #include "tools/ztcp_switch/options.h"
 #include "tools/ztcp_switch/report.h"
-#include "transport/core/log.h"
 #include "transport/link/dpdk_link.h"
 #include "transport/link/eal.h"
 #include "transport/link/tap_link.h"

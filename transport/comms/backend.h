@@ -12,15 +12,15 @@
 #include <string>
 
 #include "config/settings.h"
+#include "core/address.h"
+#include "core/clock.h"
+#include "core/frame.h"
+#include "core/link_state.h"
+#include "core/result.h"
 #include "transport/comms/clients/clients.h"
 #include "transport/comms/clients/group_counts.h"
 #include "transport/comms/deferred_log.h"
 #include "transport/comms/doorbell.h"
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
-#include "transport/core/frame.h"
-#include "transport/core/link_state.h"
-#include "transport/core/result.h"
 #include "transport/msg/sessions.h"
 #include "transport/stats/counters.h"
 

@@ -9,7 +9,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "transport/core/yielder.h"
+#include "core/yielder.h"
 
 namespace ztcp::comms {
 

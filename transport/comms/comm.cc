@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/process_mark.h"
+#include "core/process_mark.h"
 
 namespace ztcp::comms {
 

@@ -18,6 +18,8 @@
 #include <string>
 #include <type_traits>
 
+#include "core/address.h"
+#include "core/result.h"
 #include "transport/comms/connection_page.h"
 #include "transport/comms/failure.h"
 #include "transport/comms/link_timeout.h"
@@ -26,8 +28,6 @@
 #include "transport/comms/registrations.h"
 #include "transport/comms/request.h"
 #include "transport/comms/request_table.h"
-#include "transport/core/address.h"
-#include "transport/core/result.h"
 #include "transport/msg/recv_session.h"
 #include "transport/msg/send_session.h"
 #include "transport/msg/session.h"

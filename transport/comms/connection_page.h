@@ -12,10 +12,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/address.h"
+#include "core/clock.h"
+#include "core/stream.h"
 #include "transport/comms/lane_page.h"
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
-#include "transport/core/stream.h"
 #include "transport/msg/session.h"
 #include "transport/stats/histogram.h"
 #include "transport/stats/page_writer.h"

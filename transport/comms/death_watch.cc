@@ -8,9 +8,9 @@
 #include <sys/resource.h>
 #include <utility>
 
+#include "core/local_addresses.h"
+#include "core/log.h"
 #include "transport/comms/nic.h"
-#include "transport/core/local_addresses.h"
-#include "transport/core/log.h"
 #include "transport/msg/hmac_sha256.h"
 #include "transport/watch/interface.h"
 

@@ -11,9 +11,9 @@
 #include <string>
 
 #include "config/settings.h"
+#include "core/address.h"
+#include "core/clock.h"
 #include "transport/comms/suspects.h"
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
 #include "transport/msg/session.h"
 #include "transport/watch/peer_watch.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "transport/core/log.h"
+#include "core/log.h"
 
 namespace ztcp::comms {
 

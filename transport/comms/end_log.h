@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "transport/core/address.h"
-#include "transport/core/log.h"
-#include "transport/core/result.h"
+#include "core/address.h"
+#include "core/log.h"
+#include "core/result.h"
 
 namespace ztcp::comms {
 

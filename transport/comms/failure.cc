@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "core/failure_sentence.h"
 #include "transport/comms/backend.h"
-#include "transport/core/failure_sentence.h"
 #include "transport/msg/reason.h"
 
 namespace ztcp::comms {

@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <string>
 
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
-#include "transport/core/direction.h"
-#include "transport/core/link_state.h"
-#include "transport/core/result.h"
-#include "transport/core/stream.h"
+#include "core/address.h"
+#include "core/clock.h"
+#include "core/direction.h"
+#include "core/link_state.h"
+#include "core/result.h"
+#include "core/stream.h"
 #include "transport/msg/session.h"
 
 namespace ztcp::comms {

@@ -9,9 +9,9 @@
 namespace ztcp::comms {
 namespace {
 
-stats::LinkStatus status_of(link::LinkState state) {
-  if (link::is_lost(state)) return stats::LinkStatus::kLost;
-  return state == link::LinkState::kUp ? stats::LinkStatus::kUp : stats::LinkStatus::kDown;
+stats::LinkStatus status_of(LinkState state) {
+  if (ztcp::is_lost(state)) return stats::LinkStatus::kLost;
+  return state == LinkState::kUp ? stats::LinkStatus::kUp : stats::LinkStatus::kDown;
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ void LanePage::publish(TimePoint now, Backend& backend, const LateTurns& late_tu
   record_.queued_bytes = backend.queued_bytes();
   record_.updated_monotonic_ns = now_ns;
   if (row_) row_.publish(record_);
-  const link::LinkState state = backend.state();
+  const LinkState state = backend.state();
   if (state != std::exchange(link_, state) || !std::exchange(has_told_link_, true))
     place_.page->update_device(place_.device, [state](stats::DeviceRecord& record) {
       record.link = static_cast<std::uint32_t>(status_of(state));

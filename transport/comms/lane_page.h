@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/clock.h"
 #include "transport/comms/backend.h"
 #include "transport/comms/late_turns.h"
-#include "transport/core/clock.h"
 #include "transport/stats/page_writer.h"
 
 namespace ztcp::comms {
@@ -48,7 +48,7 @@ class LanePage {
   TimePoint due_ = kNever;
   TimePoint next_round_{};
   std::size_t next_client_ = 0;
-  link::LinkState link_ = link::LinkState::kDown;  // At the last refresh.
+  LinkState link_ = LinkState::kDown;  // At the last refresh.
   bool has_told_link_ = false;
 };
 

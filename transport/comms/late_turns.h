@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 
 namespace ztcp::comms {
 

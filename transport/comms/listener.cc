@@ -4,8 +4,8 @@
 
 #include <sys/random.h>
 
-#include "transport/core/log.h"
-#include "transport/core/process_mark.h"
+#include "core/log.h"
+#include "core/process_mark.h"
 
 namespace ztcp::comms {
 

@@ -11,9 +11,9 @@
 #include <memory>
 #include <vector>
 
+#include "core/result.h"
 #include "transport/comms/comm.h"
 #include "transport/comms/nic.h"
-#include "transport/core/result.h"
 #include "transport/msg/acceptor.h"
 #include "transport/transport.h"
 

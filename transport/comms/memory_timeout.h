@@ -11,8 +11,8 @@
 #include <map>
 #include <mutex>
 
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
+#include "core/address.h"
+#include "core/clock.h"
 
 namespace ztcp::comms {
 

@@ -15,12 +15,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/address.h"
+#include "core/clock.h"
 #include "transport/comms/death_watch.h"
 #include "transport/comms/end_log.h"
 #include "transport/comms/memory_timeout.h"
 #include "transport/comms/poller.h"
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
 #include "transport/msg/session.h"
 #include "transport/transport.h"
 

@@ -14,9 +14,9 @@
 #include <string>
 #include <utility>
 
+#include "core/address.h"
+#include "core/clock.h"
 #include "transport/comms/deferred_log.h"
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
 #include "transport/msg/session.h"
 
 namespace ztcp::comms {

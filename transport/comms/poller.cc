@@ -8,9 +8,9 @@
 #include <new>
 #include <sched.h>
 
+#include "core/log.h"
+#include "core/own_thread.h"
 #include "transport/comms/process_end.h"
-#include "transport/core/log.h"
-#include "transport/core/own_thread.h"
 
 namespace ztcp::comms {
 namespace {

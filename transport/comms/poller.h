@@ -24,17 +24,17 @@
 #include <utility>
 #include <vector>
 
+#include "core/clock.h"
+#include "core/result.h"
+#include "core/running_clock.h"
+#include "core/wake_event.h"
+#include "core/yielder.h"
 #include "transport/comms/backend.h"
 #include "transport/comms/baton.h"
 #include "transport/comms/doorbell.h"
 #include "transport/comms/lane_page.h"
 #include "transport/comms/late_turns.h"
 #include "transport/comms/stall_watch.h"
-#include "transport/core/clock.h"
-#include "transport/core/result.h"
-#include "transport/core/running_clock.h"
-#include "transport/core/wake_event.h"
-#include "transport/core/yielder.h"
 
 namespace ztcp::comms {
 

@@ -12,8 +12,8 @@
 #include <mutex>
 #include <vector>
 
+#include "core/clock.h"
 #include "transport/comms/nic.h"
-#include "transport/core/clock.h"
 
 namespace ztcp::comms {
 

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <span>
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 #include "transport/msg/recv_message.h"
 #include "transport/msg/send_message.h"
 #include "transport/transport.h"

@@ -7,7 +7,7 @@
 #include <cstddef>
 
 #include "config/settings.h"
-#include "transport/core/result.h"
+#include "core/result.h"
 #include "transport/msg/session.h"
 
 namespace ztcp::comms {

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 
 namespace ztcp::comms {
 

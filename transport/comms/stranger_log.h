@@ -11,8 +11,8 @@
 #include <span>
 #include <string>
 
-#include "transport/core/clock.h"
-#include "transport/core/count_watch.h"
+#include "core/clock.h"
+#include "core/count_watch.h"
 
 namespace ztcp::comms {
 

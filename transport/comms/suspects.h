@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
+#include "core/address.h"
+#include "core/clock.h"
 #include "transport/watch/peer.h"
 
 namespace ztcp::comms {

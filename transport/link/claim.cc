@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/fd.h"
+#include "core/fd.h"
 
 namespace ztcp::link {
 namespace {

@@ -15,7 +15,7 @@
 #include <string>
 #include <sys/types.h>
 
-#include "transport/core/result.h"
+#include "core/result.h"
 
 namespace ztcp::link {
 

@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/kernel_release.h"
-#include "transport/core/log.h"
+#include "core/kernel_release.h"
+#include "core/log.h"
 
 namespace ztcp::link {
 

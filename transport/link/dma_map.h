@@ -25,8 +25,8 @@
 #include <string_view>
 #include <vector>
 
-#include "transport/core/frame.h"
-#include "transport/core/result.h"
+#include "core/frame.h"
+#include "core/result.h"
 
 namespace ztcp::link {
 

@@ -20,9 +20,9 @@
 
 #include <rte_interrupts.h>
 
-#include "transport/core/fork_guard.h"
-#include "transport/core/log.h"
-#include "transport/core/standard_streams.h"
+#include "core/fork_guard.h"
+#include "core/log.h"
+#include "core/standard_streams.h"
 #include "transport/link/memif_guard.h"
 #include "transport/link/socket_file.h"
 

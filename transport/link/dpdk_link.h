@@ -13,8 +13,8 @@
 #include <memory>
 #include <string>
 
+#include "core/result.h"
 #include "hugepage/budget.h"
-#include "transport/core/result.h"
 #include "transport/link/link.h"
 
 namespace ztcp::link {

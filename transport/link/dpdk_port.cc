@@ -20,10 +20,10 @@
 #include <rte_ethdev.h>
 #include <rte_mempool.h>
 
-#include "transport/core/dpdk_drivers.h"
-#include "transport/core/frame.h"
-#include "transport/core/log.h"
-#include "transport/core/process_mark.h"
+#include "core/dpdk_drivers.h"
+#include "core/frame.h"
+#include "core/log.h"
+#include "core/process_mark.h"
 #include "transport/link/dpdk_host.h"
 #include "transport/link/eal.h"
 #include "transport/link/frame_overhead.h"

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "transport/core/address.h"
-#include "transport/core/result.h"
+#include "core/address.h"
+#include "core/result.h"
 #include "transport/wire/receive_spread.h"
 
 struct rte_mempool;

@@ -29,8 +29,8 @@
 #include <rte_log.h>
 #include <rte_memory.h>
 
-#include "transport/core/log.h"
-#include "transport/core/process_mark.h"
+#include "core/log.h"
+#include "core/process_mark.h"
 #include "transport/link/dpdk_host.h"
 #include "transport/link/process_limits.h"
 

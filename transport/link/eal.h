@@ -14,7 +14,7 @@
 #include <functional>
 #include <vector>
 
-#include "transport/core/result.h"
+#include "core/result.h"
 
 namespace ztcp::link {
 

@@ -11,7 +11,7 @@
 #include <array>
 #include <cstdint>
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 
 namespace ztcp::link {
 

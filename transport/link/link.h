@@ -11,11 +11,11 @@
 #include <span>
 #include <string>
 
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
-#include "transport/core/frame.h"
-#include "transport/core/link_state.h"
-#include "transport/core/result.h"
+#include "core/address.h"
+#include "core/clock.h"
+#include "core/frame.h"
+#include "core/link_state.h"
+#include "core/result.h"
 #include "transport/wire/receive_spread.h"
 
 namespace ztcp::link {

@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 #include <rte_ethdev.h>
 
-#include "transport/core/log.h"
-#include "transport/core/shell_word.h"
+#include "core/log.h"
+#include "core/shell_word.h"
 #include "transport/link/dpdk_link.h"
 #include "transport/link/frame_overhead.h"
 #include "transport/link/port_link.h"

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <vector>
 
-#include "transport/core/frame.h"
+#include "core/frame.h"
 
 namespace ztcp::link {
 

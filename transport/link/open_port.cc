@@ -6,7 +6,7 @@
 
 #include <rte_ethdev.h>
 
-#include "transport/core/process_mark.h"
+#include "core/process_mark.h"
 #include "transport/link/dpdk_host.h"
 
 namespace ztcp::link {

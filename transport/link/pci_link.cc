@@ -17,8 +17,8 @@
 #include <rte_log.h>
 #include <rte_vfio.h>
 
-#include "transport/core/fork_guard.h"
-#include "transport/core/log.h"
+#include "core/fork_guard.h"
+#include "core/log.h"
 #include "transport/link/dpdk_link.h"
 #include "transport/link/port_link.h"
 

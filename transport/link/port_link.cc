@@ -13,8 +13,8 @@
 #include <rte_ip.h>
 #include <rte_mbuf.h>
 
-#include "transport/core/dpdk_drivers.h"
-#include "transport/core/process_mark.h"
+#include "core/dpdk_drivers.h"
+#include "core/process_mark.h"
 #include "transport/link/dpdk_host.h"
 #include "transport/link/mbuf_layout.h"
 

@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/log.h"
-#include "transport/core/process_mark.h"
+#include "core/log.h"
+#include "core/process_mark.h"
 #include "transport/link/socket_file.h"
 
 namespace ztcp::link {

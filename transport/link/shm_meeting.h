@@ -16,10 +16,10 @@
 #include <string_view>
 #include <utility>
 
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
-#include "transport/core/fd.h"
-#include "transport/core/result.h"
+#include "core/address.h"
+#include "core/clock.h"
+#include "core/fd.h"
+#include "core/result.h"
 #include "transport/link/shm_region.h"
 
 namespace ztcp::link {

@@ -10,8 +10,8 @@
 #include <unistd.h>
 #include <utility>
 
-#include "transport/core/file_size_signal.h"
-#include "transport/core/process_mark.h"
+#include "core/file_size_signal.h"
+#include "core/process_mark.h"
 
 namespace ztcp::link {
 namespace {

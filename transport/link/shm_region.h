@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "transport/core/fd.h"
-#include "transport/core/result.h"
+#include "core/fd.h"
+#include "core/result.h"
 #include "transport/link/shm_ring.h"
 
 namespace ztcp::link {

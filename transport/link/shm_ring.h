@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "transport/core/frame.h"
+#include "core/frame.h"
 
 namespace ztcp::link {
 

@@ -17,8 +17,8 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/log.h"
-#include "transport/core/shell_word.h"
+#include "core/log.h"
+#include "core/shell_word.h"
 #include "transport/link/process_limits.h"
 
 namespace ztcp::link {

@@ -11,8 +11,8 @@
 #include <string>
 #include <sys/socket.h>
 
-#include "transport/core/fd.h"
-#include "transport/core/result.h"
+#include "core/fd.h"
+#include "core/result.h"
 
 namespace ztcp::link {
 

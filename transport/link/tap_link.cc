@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/fd.h"
+#include "core/log.h"
 #include "hugepage/mapping.h"
-#include "transport/core/fd.h"
-#include "transport/core/log.h"
 #include "transport/link/frame_overhead.h"
 
 namespace ztcp::link {

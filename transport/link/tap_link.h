@@ -14,8 +14,8 @@
 #include <memory>
 #include <string>
 
-#include "transport/core/address.h"
-#include "transport/core/result.h"
+#include "core/address.h"
+#include "core/result.h"
 #include "transport/link/link.h"
 
 namespace ztcp::link {

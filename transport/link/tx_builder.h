@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "transport/core/frame.h"
+#include "core/frame.h"
 #include "transport/link/dpdk_port.h"
 
 struct rte_mbuf;

@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-#include "transport/core/pending_victim.h"
+#include "core/pending_victim.h"
 #include "transport/msg/handshake.h"
 
 namespace ztcp::msg {

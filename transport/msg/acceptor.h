@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "transport/core/address.h"
+#include "core/address.h"
 #include "transport/msg/recv_flow.h"
 #include "transport/msg/recv_session.h"
 #include "transport/msg/rx_places.h"

@@ -7,7 +7,7 @@
 #include <cassert>
 #include <cstring>
 
-#include "transport/core/ordered_copy.h"
+#include "core/ordered_copy.h"
 
 namespace ztcp::msg {
 

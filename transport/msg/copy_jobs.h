@@ -20,9 +20,9 @@
 #include <span>
 #include <vector>
 
-#include "transport/core/clock.h"
-#include "transport/core/job_ring.h"
-#include "transport/core/stream.h"
+#include "core/clock.h"
+#include "core/job_ring.h"
+#include "core/stream.h"
 
 namespace ztcp::msg {
 

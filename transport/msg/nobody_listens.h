@@ -9,7 +9,7 @@
 #include <chrono>
 #include <optional>
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 
 namespace ztcp::msg {
 

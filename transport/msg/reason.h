@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "transport/core/result.h"
+#include "core/result.h"
 #include "transport/msg/session.h"
 
 namespace ztcp::msg {

@@ -11,7 +11,7 @@
 #include <optional>
 #include <span>
 
-#include "transport/core/address.h"
+#include "core/address.h"
 #include "transport/msg/copy_jobs.h"
 #include "transport/msg/record_reader.h"
 #include "transport/msg/rx_places.h"

@@ -18,8 +18,8 @@
 #include <functional>
 #include <memory>
 
-#include "transport/core/address.h"
-#include "transport/core/unprotected.h"
+#include "core/address.h"
+#include "core/unprotected.h"
 #include "transport/msg/bounce.h"
 #include "transport/msg/copy_jobs.h"
 #include "transport/msg/lane.h"

@@ -5,7 +5,7 @@
 #include <cassert>
 #include <utility>
 
-#include "transport/core/ordered_copy.h"
+#include "core/ordered_copy.h"
 #include "transport/msg/acceptor.h"
 
 namespace ztcp::msg {

@@ -12,8 +12,8 @@
 #include <limits>
 #include <span>
 
-#include "transport/core/intrusive_list.h"
-#include "transport/core/stream.h"
+#include "core/intrusive_list.h"
+#include "core/stream.h"
 #include "transport/msg/chunk_map.h"
 #include "transport/msg/session.h"
 

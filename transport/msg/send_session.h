@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "transport/core/intrusive_list.h"
+#include "core/intrusive_list.h"
 #include "transport/msg/credit.h"
 #include "transport/msg/kept_messages.h"
 #include "transport/msg/lane.h"

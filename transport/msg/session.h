@@ -13,10 +13,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
-#include "transport/core/result.h"
-#include "transport/core/stream.h"
+#include "core/address.h"
+#include "core/clock.h"
+#include "core/result.h"
+#include "core/stream.h"
 
 namespace ztcp::msg {
 

@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "transport/core/address.h"
+#include "core/address.h"
 #include "transport/msg/acceptor.h"
 #include "transport/msg/send_session.h"
 #include "transport/msg/session.h"

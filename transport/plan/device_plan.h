@@ -19,7 +19,7 @@
 
 #include "config/machine/cpu_share.h"
 #include "config/settings.h"
-#include "transport/core/clock.h"
+#include "core/clock.h"
 
 namespace ztcp::plan {
 

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <sys/socket.h>
 
-#include "transport/core/ordered_copy.h"
+#include "core/ordered_copy.h"
 
 namespace ztcp::sockets {
 namespace {

@@ -18,7 +18,7 @@
 #include <sys/uio.h>
 #include <vector>
 
-#include "transport/core/job_ring.h"
+#include "core/job_ring.h"
 
 namespace ztcp::sockets {
 

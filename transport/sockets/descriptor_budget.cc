@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/fd.h"
+#include "core/fd.h"
 
 namespace ztcp::sockets {
 namespace {

@@ -19,8 +19,8 @@
 #include <limits>
 #include <string>
 
-#include "transport/core/clock.h"
-#include "transport/core/result.h"
+#include "core/clock.h"
+#include "core/result.h"
 
 namespace ztcp::sockets {
 

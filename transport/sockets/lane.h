@@ -21,11 +21,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/wake_event.h"
+#include "core/worker_threads.h"
 #include "transport/comms/backend.h"
 #include "transport/comms/path_log.h"
 #include "transport/comms/stranger_log.h"
-#include "transport/core/wake_event.h"
-#include "transport/core/worker_threads.h"
 #include "transport/msg/sessions.h"
 #include "transport/sockets/bulk_calls.h"
 #include "transport/sockets/descriptor_budget.h"

@@ -12,6 +12,9 @@
 #include <fmt/format.h>
 
 #include "config/machine/live_machine.h"
+#include "core/listen_address.h"
+#include "core/log.h"
+#include "core/process_mark.h"
 #include "transport/comms/comm.h"
 #include "transport/comms/connection_limit.h"
 #include "transport/comms/listener.h"
@@ -21,9 +24,6 @@
 #include "transport/comms/shared_budget.h"
 #include "transport/comms/shared_places.h"
 #include "transport/comms/thread_name.h"
-#include "transport/core/listen_address.h"
-#include "transport/core/log.h"
-#include "transport/core/process_mark.h"
 #include "transport/plan/device_plan.h"
 #include "transport/plan/nccl_devices.h"
 #include "transport/sockets/kernel/advice.h"

@@ -10,7 +10,7 @@
 
 #include "config/machine/cpu_share.h"
 #include "config/settings.h"
-#include "transport/core/result.h"
+#include "core/result.h"
 #include "transport/sockets/kernel/device.h"
 #include "transport/transport.h"
 

@@ -14,8 +14,8 @@
 #include <span>
 #include <sys/uio.h>
 
-#include "transport/core/frame.h"
-#include "transport/core/stream.h"
+#include "core/frame.h"
+#include "core/stream.h"
 
 namespace ztcp::sockets {
 

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "transport/core/result.h"
+#include "core/result.h"
 
 namespace ztcp::stats {
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <span>
 
-#include "transport/core/frame.h"
+#include "core/frame.h"
 #include "transport/stats/capture_ring.h"
 
 namespace ztcp::stats {

@@ -13,7 +13,7 @@
 #include <span>
 #include <string_view>
 
-#include "transport/core/result.h"
+#include "core/result.h"
 
 namespace ztcp::stats {
 

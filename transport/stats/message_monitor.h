@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 
 namespace ztcp::stats {
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <span>
 
-#include "transport/core/result.h"
+#include "core/result.h"
 #include "transport/stats/layout.h"
 #include "transport/stats/snapshot.h"
 

@@ -18,7 +18,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/file_size_signal.h"
+#include "core/file_size_signal.h"
 
 namespace ztcp::stats {
 namespace {

@@ -13,8 +13,8 @@
 #include <string>
 #include <string_view>
 
-#include "transport/core/descriptor.h"
-#include "transport/core/result.h"
+#include "core/descriptor.h"
+#include "core/result.h"
 #include "transport/stats/layout.h"
 
 namespace ztcp::stats {

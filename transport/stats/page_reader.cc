@@ -17,7 +17,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/descriptor.h"
+#include "core/descriptor.h"
 #include "transport/stats/page_decoder.h"
 #include "transport/stats/page_file.h"
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/core/result.h"
+#include "core/result.h"
 #include "transport/stats/snapshot.h"
 
 namespace ztcp::stats {

@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-#include "transport/core/result.h"
+#include "core/result.h"
 #include "transport/stats/layout.h"
 #include "transport/stats/page_file.h"
 

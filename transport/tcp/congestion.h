@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 #include "transport/tcp/congestion_control.h"
 #include "transport/tcp/prr.h"
 #include "transport/tcp/seq_num.h"

@@ -17,7 +17,7 @@
 #include <new>
 #include <type_traits>
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 #include "transport/tcp/seq_num.h"
 
 namespace ztcp::tcp {

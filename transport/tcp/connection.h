@@ -15,8 +15,8 @@
 #include <optional>
 #include <span>
 
-#include "transport/core/intrusive_list.h"
-#include "transport/core/stream.h"
+#include "core/intrusive_list.h"
+#include "core/stream.h"
 #include "transport/tcp/header_template.h"
 #include "transport/tcp/path_probe.h"
 #include "transport/tcp/receiver.h"

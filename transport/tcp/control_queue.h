@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "transport/core/frame.h"
+#include "core/frame.h"
 
 namespace ztcp::tcp {
 

@@ -5,7 +5,7 @@
 // recovery in Congestion. Windows are in segments, as in the RFC, and fractional.
 #pragma once
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 
 namespace ztcp::tcp {
 

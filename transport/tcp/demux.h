@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "transport/core/address.h"
+#include "core/address.h"
 
 namespace ztcp::tcp {
 

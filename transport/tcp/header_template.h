@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "transport/core/address.h"
-#include "transport/core/frame.h"
+#include "core/address.h"
+#include "core/frame.h"
 #include "transport/tcp/seq_num.h"
 #include "transport/tcp/settings.h"
 #include "transport/wire/ethernet.h"

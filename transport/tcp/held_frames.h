@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "transport/core/frame.h"
-#include "transport/core/stream.h"
+#include "core/frame.h"
+#include "core/stream.h"
 #include "transport/tcp/range_tree.h"
 #include "transport/tcp/seq_num.h"
 #include "transport/tcp/settings.h"

@@ -18,7 +18,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 #include "transport/tcp/seq_num.h"
 
 namespace ztcp::tcp {

@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
-#include "transport/core/siphash.h"
+#include "core/address.h"
+#include "core/clock.h"
+#include "core/siphash.h"
 #include "transport/tcp/seq_num.h"
 
 namespace ztcp::tcp {

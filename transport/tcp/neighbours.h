@@ -26,8 +26,8 @@
 #include <optional>
 #include <vector>
 
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
+#include "core/address.h"
+#include "core/clock.h"
 #include "transport/tcp/demux.h"
 #include "transport/tcp/stack.h"
 #include "transport/tcp/timer_wheel.h"

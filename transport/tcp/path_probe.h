@@ -21,7 +21,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 #include "transport/tcp/seq_num.h"
 #include "transport/wire/tcp_options.h"
 

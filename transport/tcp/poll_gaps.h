@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 
 namespace ztcp::tcp {
 

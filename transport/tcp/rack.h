@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 #include "transport/tcp/rtt_estimator.h"
 #include "transport/tcp/sack_scoreboard.h"
 

@@ -13,7 +13,7 @@
 #include <optional>
 #include <span>
 
-#include "transport/core/frame.h"
+#include "core/frame.h"
 #include "transport/tcp/held_frames.h"
 #include "transport/tcp/range_tree.h"
 #include "transport/tcp/seq_num.h"

@@ -18,8 +18,8 @@
 #include <cstdint>
 #include <span>
 
-#include "transport/core/clock.h"
-#include "transport/core/frame.h"
+#include "core/clock.h"
+#include "core/frame.h"
 #include "transport/tcp/reassembly.h"
 #include "transport/tcp/seq_num.h"
 #include "transport/tcp/stack.h"

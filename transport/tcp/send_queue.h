@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <span>
 
-#include "transport/core/frame.h"
-#include "transport/core/stream.h"
+#include "core/frame.h"
+#include "core/stream.h"
 
 namespace ztcp::tcp {
 

@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <span>
 
-#include "transport/core/clock.h"
-#include "transport/core/frame.h"
-#include "transport/core/unprotected.h"
+#include "core/clock.h"
+#include "core/frame.h"
+#include "core/unprotected.h"
 #include "transport/tcp/congestion.h"
 #include "transport/tcp/pacer.h"
 #include "transport/tcp/rack.h"

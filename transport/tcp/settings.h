@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
+#include "core/address.h"
+#include "core/clock.h"
 #include "transport/tcp/congestion_control.h"
 #include "transport/tcp/cubic.h"
 #include "transport/wire/receive_spread.h"

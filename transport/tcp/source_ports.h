@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "transport/core/address.h"
+#include "core/address.h"
 #include "transport/tcp/settings.h"
 
 namespace ztcp::tcp {

@@ -16,11 +16,11 @@
 #include <optional>
 #include <span>
 
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
-#include "transport/core/frame.h"
-#include "transport/core/result.h"
-#include "transport/core/stream.h"
+#include "core/address.h"
+#include "core/clock.h"
+#include "core/frame.h"
+#include "core/result.h"
+#include "core/stream.h"
 #include "transport/tcp/settings.h"
 #include "transport/tcp/statistics.h"
 

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "transport/core/intrusive_list.h"
-#include "transport/core/stream.h"
+#include "core/intrusive_list.h"
+#include "core/stream.h"
 #include "transport/tcp/control_queue.h"
 #include "transport/tcp/demux.h"
 #include "transport/tcp/header_template.h"

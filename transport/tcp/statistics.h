@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
+#include "core/address.h"
+#include "core/clock.h"
 
 namespace ztcp::tcp {
 

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 
 namespace ztcp::tcp {
 

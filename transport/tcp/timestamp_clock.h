@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 
 namespace ztcp::tcp {
 

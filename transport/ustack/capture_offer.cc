@@ -5,8 +5,8 @@
 #include <cstring>
 #include <utility>
 
-#include "transport/core/log.h"
-#include "transport/core/process_mark.h"
+#include "core/log.h"
+#include "core/process_mark.h"
 
 namespace ztcp::ustack {
 

@@ -17,7 +17,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/own_thread.h"
+#include "core/own_thread.h"
 
 namespace ztcp::ustack {
 namespace {

@@ -20,10 +20,10 @@
 #include <utility>
 #include <vector>
 
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
-#include "transport/core/fd.h"
-#include "transport/core/result.h"
+#include "core/address.h"
+#include "core/clock.h"
+#include "core/fd.h"
+#include "core/result.h"
 #include "transport/stats/capture_wire.h"
 #include "transport/ustack/capture_session.h"
 

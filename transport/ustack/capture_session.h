@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
-#include "transport/core/fd.h"
-#include "transport/core/result.h"
+#include "core/fd.h"
+#include "core/result.h"
 #include "transport/stats/capture_ring.h"
 #include "transport/stats/capture_tap.h"
 

@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
+#include "core/worker_threads.h"
 #include "transport/comms/backend.h"
 #include "transport/comms/path_log.h"
-#include "transport/core/worker_threads.h"
 #include "transport/link/link.h"
 #include "transport/ustack/engine/engine.h"
 #include "transport/ustack/nic_log.h"

@@ -3,7 +3,7 @@
 #include "transport/ustack/nic.h"
 
 #include "config/mesh.h"
-#include "transport/core/listen_address.h"
+#include "core/listen_address.h"
 
 namespace ztcp::ustack {
 

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "config/settings.h"
+#include "core/result.h"
 #include "transport/comms/nic.h"
 #include "transport/comms/shared_places.h"
-#include "transport/core/result.h"
 #include "transport/link/link.h"
 
 namespace ztcp::ustack {

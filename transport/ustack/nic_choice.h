@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "config/settings.h"
-#include "transport/core/listen_address.h"
+#include "core/listen_address.h"
 #include "transport/ustack/ustack_transport.h"
 
 namespace ztcp::ustack {

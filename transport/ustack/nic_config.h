@@ -8,7 +8,7 @@
 #include <string>
 
 #include "config/settings.h"
-#include "transport/core/result.h"
+#include "core/result.h"
 #include "transport/link/link.h"
 #include "transport/transport.h"
 #include "transport/ustack/engine/engine.h"

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/address.h"
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/result.h"
 #include "transport/comms/deferred_log.h"
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
-#include "transport/core/log.h"
-#include "transport/core/result.h"
 #include "transport/link/link.h"
 #include "transport/tcp/statistics.h"
 #include "transport/ustack/engine/nic_counts.h"

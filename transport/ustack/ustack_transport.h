@@ -13,7 +13,7 @@
 
 #include "config/machine/cpu_share.h"
 #include "config/settings.h"
-#include "transport/core/result.h"
+#include "core/result.h"
 #include "transport/transport.h"
 
 namespace ztcp::ustack {

@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/failure_sentence.h"
-#include "transport/core/log.h"
+#include "core/failure_sentence.h"
+#include "core/log.h"
 #include "transport/verbs/completion_text.h"
 #include "transport/verbs/peer_probe.h"
 

@@ -4,7 +4,7 @@
 // The meaning of a failed work completion, and its remedy, for log lines.
 #pragma once
 
-#include "transport/core/result.h"
+#include "core/result.h"
 #include "transport/verbs/api.h"
 
 namespace ztcp::verbs {

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "transport/core/log.h"
+#include "core/log.h"
 
 namespace ztcp::verbs {
 

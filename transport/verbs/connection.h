@@ -13,7 +13,7 @@
 #include <span>
 #include <utility>
 
-#include "transport/core/address.h"
+#include "core/address.h"
 #include "transport/transport.h"
 #include "transport/verbs/exchange.h"
 #include "transport/verbs/peer_status.h"

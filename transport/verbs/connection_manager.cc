@@ -16,9 +16,9 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/own_thread.h"
-#include "transport/core/process_mark.h"
-#include "transport/core/socket_address.h"
+#include "core/own_thread.h"
+#include "core/process_mark.h"
+#include "core/socket_address.h"
 #include "transport/verbs/session/record_codec.h"
 
 namespace ztcp::verbs {

@@ -25,9 +25,9 @@
 #include <utility>
 #include <vector>
 
-#include "transport/core/address.h"
-#include "transport/core/fd.h"
-#include "transport/core/result.h"
+#include "core/address.h"
+#include "core/fd.h"
+#include "core/result.h"
 #include "transport/verbs/cm_api.h"
 #include "transport/verbs/parts.h"
 

@@ -17,9 +17,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
-#include "transport/core/fd.h"
+#include "core/address.h"
+#include "core/clock.h"
+#include "core/fd.h"
 #include "transport/verbs/connection.h"
 #include "transport/verbs/exchange.h"
 

@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/log.h"
-#include "transport/core/pending_victim.h"
+#include "core/log.h"
+#include "core/pending_victim.h"
 #include "transport/sockets/kernel/advice.h"
 #include "transport/verbs/control_thread.h"
 

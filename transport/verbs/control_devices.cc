@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/log.h"
+#include "core/log.h"
 #include "transport/verbs/control_thread.h"
 
 namespace ztcp::verbs {

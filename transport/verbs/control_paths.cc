@@ -15,8 +15,8 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/gid.h"
-#include "transport/core/log.h"
+#include "core/gid.h"
+#include "core/log.h"
 #include "transport/verbs/control_thread.h"
 
 namespace ztcp::verbs {

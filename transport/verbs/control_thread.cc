@@ -20,9 +20,9 @@
 #include <sys/socket.h>
 #include <utility>
 
-#include "transport/core/log.h"
-#include "transport/core/own_thread.h"
-#include "transport/core/process_mark.h"
+#include "core/log.h"
+#include "core/own_thread.h"
+#include "core/process_mark.h"
 #include "transport/sockets/kernel/advice.h"
 
 namespace ztcp::verbs {

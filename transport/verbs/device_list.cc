@@ -14,7 +14,7 @@
 
 #include "config/machine/rdma.h"
 #include "config/nic_interface.h"
-#include "transport/core/pci_path.h"
+#include "core/pci_path.h"
 #include "transport/sockets/kernel/device_list.h"
 #include "transport/verbs/device_settings.h"
 #include "transport/verbs/gpu_direct.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "config/settings.h"
-#include "transport/core/local_addresses.h"
+#include "core/local_addresses.h"
 #include "transport/verbs/api.h"
 #include "transport/verbs/device.h"
 #include "transport/verbs/nccl_variables.h"

@@ -55,8 +55,8 @@
 #include <string>
 #include <string_view>
 
-#include "transport/core/gid.h"
-#include "transport/core/result.h"
+#include "core/gid.h"
+#include "core/result.h"
 #include "transport/msg/hmac_sha256.h"
 #include "transport/msg/session.h"
 #include "transport/verbs/session/holdings.h"

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 #include "transport/verbs/queue_pairs.h"
 
 namespace ztcp::verbs {

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 #include "transport/verbs/device.h"
 
 namespace ztcp::verbs {

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <memory>
 
-#include "transport/core/process_mark.h"
+#include "core/process_mark.h"
 #include "transport/verbs/api.h"
 
 namespace ztcp::verbs {

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "transport/core/gid.h"
+#include "core/gid.h"
 
 namespace ztcp::verbs {
 

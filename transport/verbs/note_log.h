@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <list>
 
-#include "transport/core/result.h"
+#include "core/result.h"
 #include "transport/verbs/exchange.h"
 
 namespace ztcp::verbs {

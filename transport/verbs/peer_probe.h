@@ -4,8 +4,8 @@
 // Asks the peer's NIC for an answer while TCP to the peer is silent (PeerEvent::kSilent).
 #pragma once
 
-#include "transport/core/clock.h"
-#include "transport/core/result.h"
+#include "core/clock.h"
+#include "core/result.h"
 #include "transport/verbs/traffic.h"
 
 namespace ztcp::verbs {

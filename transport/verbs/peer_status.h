@@ -12,8 +12,8 @@
 #include <mutex>
 #include <string>
 
-#include "transport/core/clock.h"
-#include "transport/core/result.h"
+#include "core/clock.h"
+#include "core/result.h"
 
 namespace ztcp::verbs {
 

@@ -11,7 +11,7 @@
 
 #include <tl/expected.hpp>
 
-#include "transport/core/gid.h"
+#include "core/gid.h"
 
 namespace ztcp::verbs {
 

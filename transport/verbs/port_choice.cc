@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/log.h"
-#include "transport/core/pci_path.h"
+#include "core/log.h"
+#include "core/pci_path.h"
 #include "transport/verbs/open_devices.h"
 
 namespace ztcp::verbs {

@@ -10,7 +10,7 @@
 #include <tl/expected.hpp>
 
 #include "config/settings.h"
-#include "transport/core/local_addresses.h"
+#include "core/local_addresses.h"
 #include "transport/verbs/api.h"
 #include "transport/verbs/nccl_variables.h"
 

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/process_mark.h"
+#include "core/process_mark.h"
 #include "transport/verbs/session/sent_work.h"
 #include "transport/verbs/session/slot.h"
 

@@ -19,9 +19,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/count_watch.h"
 #include "transport/comms/end_log.h"
 #include "transport/comms/stranger_log.h"
-#include "transport/core/count_watch.h"
 #include "transport/sockets/kernel/socket.h"
 #include "transport/verbs/carried_log.h"
 #include "transport/verbs/device.h"

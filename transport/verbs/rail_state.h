@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
-#include "transport/core/clock.h"
-#include "transport/core/result.h"
+#include "core/clock.h"
+#include "core/result.h"
 #include "transport/verbs/exchange.h"
 #include "transport/verbs/queue_pairs.h"
 #include "transport/verbs/rail.h"

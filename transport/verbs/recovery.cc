@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/log.h"
+#include "core/log.h"
 
 namespace ztcp::verbs {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <string>
 
-#include "transport/core/address.h"
+#include "core/address.h"
 #include "transport/verbs/exchange.h"
 #include "transport/verbs/note_log.h"
 #include "transport/verbs/peer_status.h"

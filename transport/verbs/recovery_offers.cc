@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/log.h"
+#include "core/log.h"
 #include "transport/verbs/recovery.h"
 
 namespace ztcp::verbs {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "transport/core/log.h"
+#include "core/log.h"
 
 namespace ztcp::verbs {
 

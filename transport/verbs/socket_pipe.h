@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "transport/core/fd.h"
+#include "core/fd.h"
 #include "transport/sockets/kernel/socket.h"
 #include "transport/verbs/exchange.h"
 #include "transport/verbs/session/piece_stream.h"

@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "transport/core/direction.h"
+#include "core/direction.h"
 #include "transport/transport.h"
 #include "transport/verbs/exchange.h"
 #include "transport/verbs/queue_pairs.h"

@@ -10,10 +10,10 @@
 
 #include <fmt/format.h>
 
+#include "core/listen_address.h"
+#include "core/log.h"
+#include "core/process_mark.h"
 #include "transport/comms/session_config.h"
-#include "transport/core/listen_address.h"
-#include "transport/core/log.h"
-#include "transport/core/process_mark.h"
 #include "transport/sockets/kernel/advice.h"
 #include "transport/verbs/control_thread.h"
 #include "transport/verbs/device_list.h"

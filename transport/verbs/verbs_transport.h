@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "config/settings.h"
-#include "transport/core/result.h"
+#include "core/result.h"
 #include "transport/transport.h"
 #include "transport/verbs/device.h"
 

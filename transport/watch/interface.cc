@@ -9,7 +9,7 @@
 #include <limits>
 #include <sstream>
 
-#include "transport/core/socket_ifname.h"
+#include "core/socket_ifname.h"
 
 namespace ztcp::watch {
 namespace {

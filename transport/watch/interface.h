@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "transport/core/address.h"
-#include "transport/core/local_addresses.h"
+#include "core/address.h"
+#include "core/local_addresses.h"
 
 namespace ztcp::watch {
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "transport/core/socket_address.h"
+#include "core/socket_address.h"
 
 namespace ztcp::watch {
 namespace {

@@ -33,10 +33,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
-#include "transport/core/fd.h"
-#include "transport/core/result.h"
+#include "core/address.h"
+#include "core/clock.h"
+#include "core/fd.h"
+#include "core/result.h"
 #include "transport/watch/peer.h"
 
 namespace ztcp::watch {

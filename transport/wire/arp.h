@@ -9,7 +9,7 @@
 #include <optional>
 #include <span>
 
-#include "transport/core/address.h"
+#include "core/address.h"
 #include "transport/wire/byte_order.h"
 
 namespace ztcp::wire {

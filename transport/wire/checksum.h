@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <span>
 
-#include "transport/core/address.h"
-#include "transport/core/unprotected.h"
+#include "core/address.h"
+#include "core/unprotected.h"
 
 namespace ztcp::wire {
 

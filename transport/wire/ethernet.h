@@ -8,7 +8,7 @@
 #include <cstring>
 #include <span>
 
-#include "transport/core/address.h"
+#include "core/address.h"
 #include "transport/wire/byte_order.h"
 
 namespace ztcp::wire {

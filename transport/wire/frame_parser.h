@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-#include "transport/core/frame.h"
+#include "core/frame.h"
 #include "transport/wire/ethernet.h"
 #include "transport/wire/ipv4.h"
 #include "transport/wire/tcp_header.h"

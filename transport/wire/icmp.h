@@ -10,7 +10,7 @@
 #include <optional>
 #include <span>
 
-#include "transport/core/address.h"
+#include "core/address.h"
 #include "transport/wire/byte_order.h"
 #include "transport/wire/checksum.h"
 #include "transport/wire/ipv4.h"

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-#include "transport/core/address.h"
+#include "core/address.h"
 #include "transport/wire/byte_order.h"
 #include "transport/wire/checksum.h"
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "transport/core/address.h"
+#include "core/address.h"
 #include "transport/wire/byte_order.h"
 
 namespace ztcp::wire {

@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <vector>
 
+#include "core/socket_address.h"
 #include "tests/support/verbs/fake_calls.h"
-#include "transport/core/socket_address.h"
 
 namespace ztcp::test {
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "core/address.h"
 #include "tests/support/memory_region.h"
-#include "transport/core/address.h"
 #include "transport/verbs/api.h"
 
 namespace ztcp::test {

@@ -14,11 +14,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/log.h"
+#include "core/yielder.h"
 #include "tests/support/log_capture.h"
 #include "tests/unit/comms/counting_backend.h"
 #include "transport/comms/poller.h"
-#include "transport/core/log.h"
-#include "transport/core/yielder.h"
 
 namespace ztcp::comms {
 namespace {

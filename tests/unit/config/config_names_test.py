@@ -11,7 +11,7 @@ import tomllib
 
 SCHEMA = tomllib.loads(pathlib.Path(sys.argv[1]).read_text())
 ROOT = pathlib.Path(sys.argv[2])
-FOLDERS = ["config", "hugepage", "plugin", "tools/ztcp_setup", "transport"]
+FOLDERS = ["config", "core", "hugepage", "plugin", "tools/ztcp_setup", "transport"]
 KEYS = {key["name"] for key in SCHEMA["key"]} | {
     f"{key['section']}.{key['name']}" for key in SCHEMA["key"] if key.get("section")}
 STRING = r'"(?:[^"\\\n]|\\.)*"'

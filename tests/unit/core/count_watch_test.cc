@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/core/count_watch.h"
+#include "core/count_watch.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/core/failure_sentence.h"
+#include "core/failure_sentence.h"
 
 #include <cerrno>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/core/fork_guard.h"
+#include "core/fork_guard.h"
 
 #include <fcntl.h>
 #include <functional>
@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "transport/core/fd.h"
+#include "core/fd.h"
 
 namespace ztcp {
 namespace {

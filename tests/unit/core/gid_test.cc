@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/core/gid.h"
+#include "core/gid.h"
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/core/intrusive_list.h"
+#include "core/intrusive_list.h"
 
 #include <vector>
 

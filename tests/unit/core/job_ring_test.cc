@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/core/job_ring.h"
+#include "core/job_ring.h"
 
 #include <atomic>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/core/kernel_release.h"
+#include "core/kernel_release.h"
 
 #include <gtest/gtest.h>
 

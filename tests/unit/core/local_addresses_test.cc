@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/core/local_addresses.h"
+#include "core/local_addresses.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/core/log_origin.h"
+#include "core/log_origin.h"
 
 #include <initializer_list>
 #include <vector>

@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/worker_threads.h"
 #include "tests/support/failing_allocation.h"
-#include "transport/core/worker_threads.h"
 
 namespace ztcp {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/core/ordered_copy.h"
+#include "core/ordered_copy.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/core/pending_victim.h"
+#include "core/pending_victim.h"
 
 #include <string>
 #include <vector>

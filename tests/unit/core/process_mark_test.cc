@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/core/process_mark.h"
+#include "core/process_mark.h"
 
 #include <csignal>
 #include <sys/syscall.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/core/running_clock.h"
+#include "core/running_clock.h"
 
 #include <chrono>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/core/shell_word.h"
+#include "core/shell_word.h"
 
 #include <array>
 #include <cstdio>

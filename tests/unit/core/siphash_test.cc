@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/core/siphash.h"
+#include "core/siphash.h"
 
 #include <vector>
 

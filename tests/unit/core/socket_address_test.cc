@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/core/socket_address.h"
+#include "core/socket_address.h"
 
 #include <arpa/inet.h>
 

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // In children: this process needs its own.
-#include "transport/core/standard_streams.h"
+#include "core/standard_streams.h"
 
 #include <cerrno>
 #include <sys/eventfd.h>
@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "transport/core/descriptor.h"
+#include "core/descriptor.h"
 
 namespace ztcp {
 namespace {

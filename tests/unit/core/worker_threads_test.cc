@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/core/worker_threads.h"
+#include "core/worker_threads.h"
 
 #include <atomic>
 #include <chrono>

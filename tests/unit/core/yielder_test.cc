@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/core/yielder.h"
+#include "core/yielder.h"
 
 #include <atomic>
 #include <chrono>

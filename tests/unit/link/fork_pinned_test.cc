@@ -20,7 +20,7 @@
 
 #include <gtest/gtest.h>
 
-#include "transport/core/fd.h"
+#include "core/fd.h"
 #include "transport/link/dma_map.h"
 
 namespace ztcp::link {

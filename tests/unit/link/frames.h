@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "transport/core/frame.h"
+#include "core/frame.h"
 
 namespace ztcp::link::test {
 

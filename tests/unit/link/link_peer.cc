@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-#include "transport/core/log.h"
+#include "core/log.h"
 #include "transport/link/dpdk_link.h"
 #include "transport/link/eal.h"
 

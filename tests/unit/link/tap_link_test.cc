@@ -25,10 +25,10 @@
 
 #include <gtest/gtest.h>
 
+#include "core/fd.h"
 #include "tests/unit/link/frames.h"
 #include "tests/unit/link/kept.h"
 #include "tests/unit/link/within_seconds.h"
-#include "transport/core/fd.h"
 
 namespace ztcp::link {
 namespace {

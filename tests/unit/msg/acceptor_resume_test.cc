@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/running_clock.h"
 #include "tests/unit/msg/acceptor_fixture.h"
-#include "transport/core/running_clock.h"
 #include "transport/msg/acceptor.h"
 
 namespace ztcp::msg {

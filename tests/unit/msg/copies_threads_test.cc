@@ -14,9 +14,9 @@
 
 #include <gtest/gtest.h>
 
+#include "core/worker_threads.h"
 #include "tests/unit/msg/acceptor_fixture.h"
 #include "tests/unit/msg/lazy_workers.h"
-#include "transport/core/worker_threads.h"
 
 namespace ztcp::msg {
 namespace {

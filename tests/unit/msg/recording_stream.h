@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "transport/core/stream.h"
+#include "core/stream.h"
 #include "transport/msg/record.h"
 #include "transport/msg/record_reader.h"
 

@@ -13,10 +13,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/descriptor.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/transfers.h"
 #include "tests/unit/sockets/two_hosts.h"
-#include "transport/core/descriptor.h"
 
 namespace ztcp::sockets {
 namespace {

@@ -19,13 +19,13 @@
 
 #include <gtest/gtest.h>
 
+#include "core/descriptor.h"
+#include "core/listen_address.h"
+#include "core/socket_address.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/polling.h"
 #include "tests/support/transfers.h"
 #include "tests/unit/sockets/two_hosts.h"
-#include "transport/core/descriptor.h"
-#include "transport/core/listen_address.h"
-#include "transport/core/socket_address.h"
 
 namespace ztcp::sockets {
 namespace {

@@ -14,12 +14,12 @@
 
 #include <gtest/gtest.h>
 
+#include "core/listen_address.h"
 #include "tests/unit/sockets/two_hosts.h"
 #include "transport/comms/comm.h"
 #include "transport/comms/listener.h"
 #include "transport/comms/nic.h"
 #include "transport/comms/shared_places.h"
-#include "transport/core/listen_address.h"
 #include "transport/sockets/lane.h"
 
 namespace ztcp::sockets {

@@ -10,13 +10,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/descriptor.h"
+#include "core/listen_address.h"
+#include "core/socket_address.h"
 #include "tests/support/log_capture.h"
 #include "tests/unit/sockets/lane_host.h"
 #include "transport/comms/comm.h"
 #include "transport/comms/listener.h"
-#include "transport/core/descriptor.h"
-#include "transport/core/listen_address.h"
-#include "transport/core/socket_address.h"
 
 namespace ztcp::sockets {
 namespace {

@@ -9,12 +9,12 @@
 
 #include <gtest/gtest.h>
 
+#include "core/listen_address.h"
 #include "tests/support/cpu_share.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/polling.h"
 #include "tests/support/transfers.h"
 #include "tests/unit/sockets/two_hosts.h"
-#include "transport/core/listen_address.h"
 
 namespace ztcp::sockets {
 namespace {

@@ -15,7 +15,7 @@
 
 #include <gtest/gtest.h>
 
-#include "transport/core/worker_threads.h"
+#include "core/worker_threads.h"
 #include "transport/msg/record.h"
 
 namespace ztcp::sockets {

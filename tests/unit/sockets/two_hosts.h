@@ -10,8 +10,8 @@
 #include <memory>
 
 #include "config/settings.h"
+#include "core/address.h"
 #include "tests/support/cpu_share.h"
-#include "transport/core/address.h"
 #include "transport/sockets/socket_transport.h"
 
 namespace ztcp::sockets {

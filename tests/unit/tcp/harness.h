@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/core/stream.h"
+#include "core/stream.h"
 #include "transport/tcp/stack.h"
 #include "transport/wire/frame_parser.h"
 #include "transport/wire/tcp_header.h"

@@ -23,7 +23,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "transport/core/descriptor.h"
+#include "core/descriptor.h"
 
 namespace ztcp::ustack {
 namespace {

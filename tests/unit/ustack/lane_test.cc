@@ -14,9 +14,9 @@
 
 #include <gtest/gtest.h>
 
+#include "core/log.h"
 #include "tests/support/log_capture.h"
 #include "transport/comms/poller.h"
-#include "transport/core/log.h"
 #include "transport/link/memory_link.h"
 
 namespace ztcp::ustack {

@@ -10,11 +10,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/listen_address.h"
 #include "tests/support/cpu_share.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/polling.h"
 #include "tests/unit/ustack/memory_nics.h"
-#include "transport/core/listen_address.h"
 
 namespace ztcp::ustack {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "core/listen_address.h"
 #include "tests/unit/verbs/own_sockets.h"
 #include "tests/unit/verbs/rails_fixture.h"
-#include "transport/core/listen_address.h"
 #include "transport/verbs/exchange.h"
 
 namespace ztcp::verbs {

@@ -17,8 +17,8 @@
 
 #include <gtest/gtest.h>
 
-#include "transport/core/fd.h"
-#include "transport/core/socket_address.h"
+#include "core/fd.h"
+#include "core/socket_address.h"
 #include "transport/verbs/connection.h"
 #include "transport/verbs/exchange.h"
 

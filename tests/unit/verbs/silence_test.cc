@@ -14,8 +14,8 @@
 #include <thread>
 #include <unistd.h>
 
+#include "core/fd.h"
 #include "tests/unit/verbs/connections.h"
-#include "transport/core/fd.h"
 
 namespace ztcp::verbs {
 namespace {

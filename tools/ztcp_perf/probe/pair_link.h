@@ -12,9 +12,9 @@
 #include <functional>
 #include <span>
 
+#include "core/yielder.h"
 #include "tools/ztcp_perf/connections.h"
 #include "tools/ztcp_perf/plugin_table.h"
-#include "transport/core/yielder.h"
 
 namespace ztcp::perf::probe {
 

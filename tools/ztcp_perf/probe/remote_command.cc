@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/shell_word.h"
+#include "core/shell_word.h"
 
 namespace ztcp::perf::probe {
 

@@ -12,9 +12,9 @@
 #include "config/machine/cpu_list.h"
 #include "config/machine/readings.h"
 #include "config/machine/text.h"
+#include "core/counted.h"
 #include "tools/ztcp_setup/check/library.h"
 #include "tools/ztcp_setup/host/usable_cpus.h"
-#include "transport/core/counted.h"
 #include "transport/plan/device_plan.h"
 
 namespace ztcp::setup {

@@ -10,7 +10,7 @@
 #include "config/machine/readings.h"
 #include "config/machine/text.h"
 #include "config/plugin_mark.h"
-#include "transport/core/shell_word.h"
+#include "core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {

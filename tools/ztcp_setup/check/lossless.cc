@@ -11,7 +11,7 @@
 #include "config/machine/rdma.h"
 #include "config/machine/readings.h"
 #include "config/machine/text.h"
-#include "transport/core/shell_word.h"
+#include "core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {

@@ -13,9 +13,9 @@
 
 #include "config/machine/rdma.h"
 #include "config/machine/readings.h"
+#include "core/shell_word.h"
 #include "tools/ztcp_setup/check/memlock.h"
 #include "tools/ztcp_setup/host/job_services.h"
-#include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {

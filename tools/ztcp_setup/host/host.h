@@ -24,9 +24,9 @@
 #include "config/machine/machine.h"
 #include "config/network/network.h"
 #include "config/problem.h"
+#include "core/local_addresses.h"
+#include "core/result.h"
 #include "tools/ztcp_setup/host/interface_state.h"
-#include "transport/core/local_addresses.h"
-#include "transport/core/result.h"
 
 namespace ztcp::setup {
 

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "core/shell_word.h"
 #include "tools/ztcp_setup/host/place_file.h"
-#include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {

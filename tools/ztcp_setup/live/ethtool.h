@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "core/result.h"
 #include "tools/ztcp_setup/host/interface_state.h"
-#include "transport/core/result.h"
 
 namespace ztcp::setup {
 

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <string>
 
-#include "transport/core/descriptor.h"
-#include "transport/core/result.h"
+#include "core/descriptor.h"
+#include "core/result.h"
 
 namespace ztcp::setup {
 

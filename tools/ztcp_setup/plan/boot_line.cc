@@ -10,9 +10,9 @@
 
 #include "config/machine/readings.h"
 #include "config/machine/text.h"
+#include "core/kernel_release.h"
 #include "tools/ztcp_setup/plan/boot_loader.h"
 #include "tools/ztcp_setup/resources/kernel_words.h"
-#include "transport/core/kernel_release.h"
 
 namespace ztcp::setup {
 namespace {

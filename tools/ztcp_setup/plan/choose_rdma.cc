@@ -12,9 +12,9 @@
 #include "config/file/key_text.h"
 #include "config/machine/gpu_direct.h"
 #include "config/machine/readings.h"
+#include "core/shell_word.h"
 #include "tools/ztcp_setup/plan/kernel_nics.h"
 #include "tools/ztcp_setup/plan/steps.h"
-#include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {

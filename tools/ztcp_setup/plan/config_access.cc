@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "core/shell_word.h"
 #include "tools/ztcp_setup/resources/owner.h"
-#include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "config/file/fields.h"
+#include "core/shell_word.h"
 #include "tools/ztcp_setup/plan/steps.h"
-#include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {

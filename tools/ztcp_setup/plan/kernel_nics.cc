@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "config/network/reserved.h"
+#include "core/shell_word.h"
 #include "tools/ztcp_setup/plan/steps.h"
-#include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {

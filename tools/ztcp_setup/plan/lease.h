@@ -9,7 +9,7 @@
 #include <string>
 
 #include "config/machine/machine.h"
-#include "transport/core/address.h"
+#include "core/address.h"
 
 namespace ztcp::setup {
 

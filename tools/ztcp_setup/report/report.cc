@@ -9,11 +9,11 @@
 
 #include <fmt/format.h>
 
+#include "core/counted.h"
+#include "core/shell_word.h"
 #include "hugepage/budget.h"
 #include "tools/ztcp_setup/plan/iommu.h"
 #include "tools/ztcp_setup/report/without_secrets.h"
-#include "transport/core/counted.h"
-#include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "config/machine/text.h"
+#include "core/shell_word.h"
 #include "tools/ztcp_setup/host/trust.h"
 #include "tools/ztcp_setup/resources/kernel_words.h"
-#include "transport/core/shell_word.h"
 
 namespace ztcp::setup::resource {
 namespace {

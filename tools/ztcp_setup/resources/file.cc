@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "core/shell_word.h"
 #include "tools/ztcp_setup/host/trust.h"
-#include "transport/core/shell_word.h"
 
 namespace ztcp::setup::resource {
 

@@ -8,12 +8,12 @@
 #include <fmt/format.h>
 
 #include "config/machine/readings.h"
+#include "core/shell_word.h"
 #include "tools/ztcp_setup/live/live_host.h"
 #include "tools/ztcp_setup/report/report.h"
 #include "tools/ztcp_setup/run/commands.h"
 #include "tools/ztcp_setup/run/preview.h"
 #include "tools/ztcp_setup/run/run.h"
-#include "transport/core/shell_word.h"
 
 namespace ztcp::setup {
 namespace {

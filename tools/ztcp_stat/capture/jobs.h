@@ -12,7 +12,7 @@
 
 #include <tl/expected.hpp>
 
-#include "transport/core/descriptor.h"
+#include "core/descriptor.h"
 #include "transport/stats/capture_wire.h"
 
 namespace ztcp::capture {

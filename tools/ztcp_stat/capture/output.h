@@ -8,7 +8,7 @@
 
 #include <tl/expected.hpp>
 
-#include "transport/core/descriptor.h"
+#include "core/descriptor.h"
 
 namespace ztcp::capture {
 

@@ -10,8 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "core/result.h"
 #include "tools/ztcp_stat/capture/jobs.h"
-#include "transport/core/result.h"
 #include "transport/stats/capture_ring.h"
 
 namespace ztcp::capture {

@@ -12,10 +12,10 @@
 
 #include <fmt/format.h>
 
+#include "core/address.h"
 #include "tools/common/atomic_file.h"
 #include "tools/ztcp_stat/export/exposition.h"
 #include "tools/ztcp_stat/export/http_server.h"
-#include "transport/core/address.h"
 #include "transport/stats/page_reader.h"
 
 namespace ztcp::stat {

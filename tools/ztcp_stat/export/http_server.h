@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "transport/core/address.h"
-#include "transport/core/descriptor.h"
-#include "transport/core/result.h"
+#include "core/address.h"
+#include "core/descriptor.h"
+#include "core/result.h"
 
 namespace ztcp::stat {
 

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/result.h"
 #include "tools/ztcp_stat/look/selection.h"
-#include "transport/core/result.h"
 #include "transport/stats/snapshot.h"
 
 namespace ztcp::stat {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/core/result.h"
+#include "core/result.h"
 
 namespace ztcp::stat {
 

@@ -9,10 +9,10 @@
 
 #include <fmt/format.h>
 
+#include "core/counted.h"
 #include "tools/ztcp_stat/view/table.h"
 #include "tools/ztcp_stat/view/units.h"
 #include "tools/ztcp_stat/why/case.h"
-#include "transport/core/counted.h"
 
 namespace ztcp::stat {
 namespace {

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
-#include "transport/core/result.h"
+#include "core/address.h"
+#include "core/clock.h"
+#include "core/result.h"
 
 namespace ztcp::comms {
 

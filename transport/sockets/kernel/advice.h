@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
-#include "transport/core/local_addresses.h"
-#include "transport/core/result.h"
+#include "core/local_addresses.h"
+#include "core/result.h"
 #include "transport/sockets/kernel/device.h"
 
 namespace ztcp::sockets {

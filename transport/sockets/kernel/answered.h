@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 #pragma once
 
-#include "transport/core/fd.h"
+#include "core/fd.h"
 
 namespace ztcp::sockets {
 

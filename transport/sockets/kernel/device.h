@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "transport/core/address.h"
+#include "core/address.h"
 
 namespace ztcp::sockets {
 

@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include "config/nic_interface.h"
-#include "transport/core/log.h"
-#include "transport/core/pci_path.h"
+#include "core/log.h"
+#include "core/pci_path.h"
 
 namespace ztcp::sockets {
 namespace {

@@ -11,8 +11,8 @@
 #include <tl/expected.hpp>
 
 #include "config/settings.h"
-#include "transport/core/local_addresses.h"
-#include "transport/core/result.h"
+#include "core/local_addresses.h"
+#include "core/result.h"
 #include "transport/sockets/kernel/device.h"
 #include "transport/sockets/kernel/interface_choice.h"
 

@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "transport/core/socket_address.h"
-#include "transport/core/socket_ifname.h"
+#include "core/socket_address.h"
+#include "core/socket_ifname.h"
 
 namespace ztcp::sockets {
 namespace {

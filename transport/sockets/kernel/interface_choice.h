@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "transport/core/address.h"
-#include "transport/core/local_addresses.h"
+#include "core/address.h"
+#include "core/local_addresses.h"
 
 namespace ztcp::sockets {
 

@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <utility>
 
-#include "transport/core/socket_address.h"
+#include "core/socket_address.h"
 #include "transport/sockets/kernel/advice.h"
 #include "transport/sockets/kernel/answered.h"
 

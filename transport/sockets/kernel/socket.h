@@ -10,11 +10,11 @@
 #include <optional>
 #include <string>
 
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
-#include "transport/core/fd.h"
-#include "transport/core/result.h"
-#include "transport/core/stream.h"
+#include "core/address.h"
+#include "core/clock.h"
+#include "core/fd.h"
+#include "core/result.h"
+#include "core/stream.h"
 #include "transport/sockets/kernel/device.h"
 
 namespace ztcp::sockets {

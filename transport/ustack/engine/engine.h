@@ -20,12 +20,12 @@
 #include <span>
 #include <utility>
 
+#include "core/address.h"
+#include "core/clock.h"
+#include "core/frame.h"
+#include "core/job_ring.h"
+#include "core/result.h"
 #include "transport/comms/clients/clients.h"
-#include "transport/core/address.h"
-#include "transport/core/clock.h"
-#include "transport/core/frame.h"
-#include "transport/core/job_ring.h"
-#include "transport/core/result.h"
 #include "transport/link/link.h"
 #include "transport/msg/copy_jobs.h"
 #include "transport/msg/sessions.h"

@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "transport/core/clock.h"
-#include "transport/core/count_watch.h"
+#include "core/clock.h"
+#include "core/count_watch.h"
 #include "transport/ustack/engine/nic_counts.h"
 
 namespace ztcp::ustack {

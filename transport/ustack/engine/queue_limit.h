@@ -17,7 +17,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "transport/core/clock.h"
+#include "core/clock.h"
 
 namespace ztcp::ustack {
 

@@ -16,8 +16,8 @@
 #include <memory>
 #include <span>
 
-#include "transport/core/clock.h"
-#include "transport/core/frame.h"
+#include "core/clock.h"
+#include "core/frame.h"
 #include "transport/link/link.h"
 #include "transport/ustack/engine/queue_limit.h"
 

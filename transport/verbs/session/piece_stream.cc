@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "transport/core/ordered_copy.h"
+#include "core/ordered_copy.h"
 #include "transport/verbs/session/record_codec.h"
 
 namespace ztcp::verbs {

@@ -34,7 +34,7 @@
 #include <utility>
 #include <vector>
 
-#include "transport/core/result.h"
+#include "core/result.h"
 #include "transport/verbs/session/sent_work.h"
 #include "transport/verbs/session/work.h"
 

@@ -19,7 +19,7 @@
 // read, and a peer can't make the reader hold more than kMaxBytes. Integers are the machine's:
 // little-endian.
 //
-// Depends on transport/core alone. Pure.
+// Depends on core alone. Pure.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "transport/core/result.h"
+#include "core/result.h"
 
 namespace ztcp::records {
 

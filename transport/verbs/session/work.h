@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "transport/core/result.h"
+#include "core/result.h"
 
 namespace ztcp::verbs {
 

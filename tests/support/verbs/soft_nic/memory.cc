@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "transport/core/ordered_copy.h"
+#include "core/ordered_copy.h"
 
 namespace ztcp::soft_nic {
 namespace {

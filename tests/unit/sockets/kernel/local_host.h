@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "transport/core/local_addresses.h"
+#include "core/local_addresses.h"
 
 namespace ztcp::sockets {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "transport/core/result.h"
+#include "core/result.h"
 
 namespace ztcp::setup::test {
 

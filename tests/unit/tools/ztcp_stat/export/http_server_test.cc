@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "transport/core/socket_address.h"
+#include "core/socket_address.h"
 
 namespace ztcp::stat {
 namespace {
