@@ -165,6 +165,15 @@ struct Statistics {
   friend bool operator==(const Statistics&, const Statistics&) = default;
 };
 
+// Slow and stalled messages (transport/stats/message_monitor.h).
+struct Monitor {
+  bool enabled = true;
+  std::uint32_t slow_factor = 20;
+  std::uint32_t slow_min_ms = 200;
+  std::uint32_t stalled_ms = 10000;
+  friend bool operator==(const Monitor&, const Monitor&) = default;
+};
+
 struct Fabric {
   std::uint32_t schema = kSchemaVersion;
   std::string name;                      // The fabric's name; hosts of one job must agree.
@@ -178,6 +187,7 @@ struct Fabric {
   Tcp tcp;
   Poller poller;
   Statistics statistics;
+  Monitor monitor;
   std::vector<Nic> nics;  // In device order.
   const std::string& who_chose() const { return chosen_by.empty() ? path : chosen_by; }
   friend bool operator==(const Fabric&, const Fabric&) = default;

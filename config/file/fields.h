@@ -100,6 +100,14 @@ void visit_statistics(Object& statistics, Visit&& visit) {
 }
 
 template <class Object, class Visit>
+void visit_monitor(Object& monitor, Visit&& visit) {
+  visit("enabled", monitor.enabled);
+  visit("slow_factor", monitor.slow_factor);
+  visit("slow_min_ms", monitor.slow_min_ms);
+  visit("stalled_ms", monitor.stalled_ms);
+}
+
+template <class Object, class Visit>
 void visit_nic(Object& nic, Visit&& visit) {
   visit("name", nic.name);
   visit("driver", nic.driver);
@@ -149,6 +157,7 @@ void for_each_section(Object& fabric, OnSection&& section) {
   section("tcp", [&](auto&& visit) { visit_tcp(fabric.tcp, visit); });
   section("poller", [&](auto&& visit) { visit_poller(fabric.poller, visit); });
   section("statistics", [&](auto&& visit) { visit_statistics(fabric.statistics, visit); });
+  section("monitor", [&](auto&& visit) { visit_monitor(fabric.monitor, visit); });
 }
 
 }  // namespace ztcp::config

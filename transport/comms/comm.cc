@@ -153,7 +153,7 @@ void CommOf<Base, Posted, kRequests>::refresh_page(TimePoint now) {
       return false;
     });
   }
-  page_->refresh(now, values);
+  page_->refresh(now, values, poller_.backend().deferred_log());
 }
 
 template <class Base, class Posted, std::size_t kRequests>
@@ -223,6 +223,7 @@ template <class Base, class Posted, std::size_t kRequests>
 void CommOf<Base, Posted, kRequests>::retire() {
   if (retired_) return;
   retired_ = true;
+  if (page_ != nullptr) page_->end(poller_.turn_time(), poller_.backend().deferred_log());
   poller_.backend().clients().retire(index_);
 }
 

@@ -3,6 +3,7 @@
 #include "transport/comms/connection_page.h"
 
 #include <algorithm>
+#include <atomic>
 #include <new>
 #include <utility>
 
@@ -53,6 +54,8 @@ std::unique_ptr<ConnectionPage> ConnectionPage::open(const LanePlace& place, sta
 ConnectionPage::ConnectionPage(const LanePlace& place, stats::Way way, Endpoint remote,
                                std::uint64_t communicator)
     : page_(place.page),
+      stragglers_(place.stragglers),
+      connection_{way, remote, communicator},
       latencies_(page_->latencies(place.device, way, to_string(remote.address))),
       row_(page_->take<stats::ConnectionRecord>()) {
   record_.id = page_->next_connection_id();
@@ -108,11 +111,46 @@ stats::Waiting ConnectionPage::waiting_for(msg::Awaited awaited) const {
   return stats::Waiting::kNothing;
 }
 
-void ConnectionPage::refresh(TimePoint now, const Values& values) {
+Duration ConnectionPage::usual_latency() const {
+  constexpr std::uint64_t kLearned = 100;  // Messages of a class, before it counts.
+  std::uint64_t longest_ns = 0;
+  for (stats::Histogram::Counts& counts : latencies_->by_class) {
+    stats::Histogram::Counts now;
+    for (std::size_t i = 0; i < now.size(); ++i)
+      now[i] = std::atomic_ref(counts[i]).load(std::memory_order_relaxed);
+    if (stats::total(now) >= kLearned)
+      longest_ns = std::max(longest_ns, stats::quantile_ns(now, 0.99));
+  }
+  return std::chrono::nanoseconds(longest_ns);
+}
+
+void ConnectionPage::judge(TimePoint now, const Values& values, DeferredLog& log) {
+  stats::MessageMonitor::Facts facts;
+  if (values.oldest != TimePoint{} && values.in_flight != 0) {
+    facts.oldest = now - values.oldest;
+    facts.still = std::min(facts.oldest, now - moved_at_);
+    // The sum over the histograms is worth it only for a message that may be slow.
+    if (facts.oldest >= stragglers_->settings().slow_floor) facts.usual = usual_latency();
+  }
+  using Verdict = stats::MessageMonitor::Verdict;
+  if (monitor_.look(facts, stragglers_->settings()) && monitor_.verdict() != Verdict::kFine) {
+    ++(monitor_.verdict() == Verdict::kStalled ? sums_.stalled : sums_.slow);
+    stragglers_->note(now, monitor_.verdict(), connection_, facts, waiting_for(values.awaited),
+                      log);
+  }
+  if (monitor_.verdict() != Verdict::kFine) sums_.longest = std::max(sums_.longest, facts.oldest);
+  record_.is_slow = monitor_.verdict() == Verdict::kSlow ? 1 : 0;
+  record_.is_stalled = monitor_.verdict() == Verdict::kStalled ? 1 : 0;
+  record_.slow_messages = sums_.slow;
+  record_.stalled_messages = sums_.stalled;
+}
+
+void ConnectionPage::refresh(TimePoint now, const Values& values, DeferredLog& log) {
   for (Flow& flow : flows_)
     if (!flow.is_seen && flow.row) flow.row = {};
   const std::uint64_t moved = moved_bytes_ + values.messages;
   if (moved != std::exchange(moved_before_, moved) || values.in_flight == 0) moved_at_ = now;
+  judge(now, values, log);
   if (!row_) return;
   record_.bytes = values.bytes;
   record_.messages = values.messages;

@@ -3,8 +3,7 @@
 //
 // One connection's part of the statistics page: its entry, those of its flows, and the latencies of
 // its messages. Made when a session opens; allocates nothing afterwards. Used by the holder of the
-// baton. A monitor of slow messages belongs into refresh(), which sees each connection twice a
-// second with its oldest message.
+// baton. refresh() also judges the oldest message: slow or stalled (straggler_log.h).
 #pragma once
 
 #include <array>
@@ -15,9 +14,12 @@
 #include "core/address.h"
 #include "core/clock.h"
 #include "core/stream.h"
+#include "transport/comms/deferred_log.h"
 #include "transport/comms/lane_page.h"
+#include "transport/comms/straggler_log.h"
 #include "transport/msg/session.h"
 #include "transport/stats/histogram.h"
+#include "transport/stats/message_monitor.h"
 #include "transport/stats/page_writer.h"
 
 namespace ztcp::comms {
@@ -50,12 +52,21 @@ class ConnectionPage {
   // A refresh is begin_round(), note_stream() for each living flow, and refresh().
   void begin_round();
   void note_stream(TimePoint now, std::size_t index, const Stream& stream);
-  void refresh(TimePoint now, const Values& values);
+  void refresh(TimePoint now, const Values& values, DeferredLog& log);
+  // The connection ends: what it has waited for is summed up.
+  void end(TimePoint now, DeferredLog& log) {
+    stragglers_->note_end(now, connection_, sums_, log);
+    sums_ = {};
+  }
 
  private:
   ConnectionPage(const LanePlace& place, stats::Way way, Endpoint remote,
                  std::uint64_t communicator);
   stats::Waiting waiting_for(msg::Awaited awaited) const;
+  // Updates the marks of slow and stalled messages in the record.
+  void judge(TimePoint now, const Values& values, DeferredLog& log);
+  // p99 of the messages so far, of the size class with the longest; zero: too few were measured.
+  Duration usual_latency() const;
 
   struct Flow {
     stats::FlowRow row;
@@ -65,6 +76,10 @@ class ConnectionPage {
   };
 
   const std::shared_ptr<stats::Page> page_;
+  const std::shared_ptr<StragglerLog> stragglers_;
+  const StragglerLog::Connection connection_;
+  StragglerLog::Sums sums_;
+  stats::MessageMonitor monitor_;
   stats::LatencyEntry* const latencies_;
   stats::ConnectionRow row_;
   stats::ConnectionRecord record_{};

@@ -16,12 +16,13 @@ stats::LinkStatus status_of(LinkState state) {
 
 }  // namespace
 
-LanePlace lane_place(std::shared_ptr<stats::Page> page, const std::string& device,
-                     std::size_t lane) {
+LanePlace lane_place(std::shared_ptr<stats::Page> page, const std::string& device, std::size_t lane,
+                     const stats::MonitorSettings& monitor) {
   if (page == nullptr) return {};
   const auto number = page->device_named(device);
   if (!number) return {};
-  return {std::move(page), *number, static_cast<std::uint32_t>(lane)};
+  return {std::move(page), *number, static_cast<std::uint32_t>(lane),
+          std::make_shared<StragglerLog>(device, monitor)};
 }
 
 LanePage::LanePage(LanePlace place) : place_(std::move(place)) {
@@ -51,6 +52,8 @@ void LanePage::publish(TimePoint now, Backend& backend, const LateTurns& late_tu
   backend.read_counters(counters);
   counters[stats::Counter::kLateTurns] = late_turns.count();
   counters[stats::Counter::kLateTurnTime] = static_cast<std::uint64_t>(late_turns.total().count());
+  counters[stats::Counter::kSlowMessages] = place_.stragglers->slow();
+  counters[stats::Counter::kStalledMessages] = place_.stragglers->stalled();
   std::copy(counters.all().begin(), counters.all().end(), record_.counters.begin());
   record_.cpu = sched_getcpu();
   record_.connections = static_cast<std::uint32_t>(backend.clients().count());

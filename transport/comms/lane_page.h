@@ -13,6 +13,7 @@
 #include "core/clock.h"
 #include "transport/comms/backend.h"
 #include "transport/comms/late_turns.h"
+#include "transport/comms/straggler_log.h"
 #include "transport/stats/page_writer.h"
 
 namespace ztcp::comms {
@@ -20,12 +21,13 @@ namespace ztcp::comms {
 // The place of a lane in the page. `page` null: the page is off.
 struct LanePlace {
   std::shared_ptr<stats::Page> page = nullptr;
-  std::uint32_t device = 0;  // In the page.
-  std::uint32_t lane = 0;    // Among the device's lanes.
+  std::uint32_t device = 0;                            // In the page.
+  std::uint32_t lane = 0;                              // Among the device's lanes.
+  std::shared_ptr<StragglerLog> stragglers = nullptr;  // Of the lane; null where `page` is.
 };
 // Null without a page, or where the page does not list the device.
-LanePlace lane_place(std::shared_ptr<stats::Page> page, const std::string& device,
-                     std::size_t lane);
+LanePlace lane_place(std::shared_ptr<stats::Page> page, const std::string& device, std::size_t lane,
+                     const stats::MonitorSettings& monitor = {});
 
 class LanePage {
  public:

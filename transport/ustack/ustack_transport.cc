@@ -292,7 +292,8 @@ Status UstackTransport::add_lane(Nic& nic, std::unique_ptr<link::Link> link,
   poller.spin = plan.spin;
   poller.max_sleep = plan.max_sleep;
   poller.cpus = placement.lane_cpus[lane];
-  poller.page = comms::lane_place(stats::process_page(), config.name, lane);
+  poller.page = comms::lane_place(stats::process_page(), config.name, lane,
+                                  comms::monitor_settings(fabric_.monitor));
   const WorkerThreads::Options workers{
       .name = comms::thread_name(config.name, (is_alone ? "-" : of_lane) + "w",
                                  WorkerThreads::kNumberBytes),

@@ -42,7 +42,7 @@ class ConnectionPageTest : public testing::Test {
   void refresh(TimePoint now, const ConnectionPage::Values& values, bool has_stream = true) {
     connection_->begin_round();
     if (has_stream) connection_->note_stream(now, 0, stream_);
-    connection_->refresh(now, values);
+    connection_->refresh(now, values, log_);
   }
   stats::Snapshot read() {
     auto snapshot = stats::read_page(folder_.path() / page_->file_name());
@@ -62,6 +62,7 @@ class ConnectionPageTest : public testing::Test {
   std::shared_ptr<stats::Page> page_;
   KnownStream stream_;
   std::unique_ptr<ConnectionPage> connection_;
+  DeferredLog log_;
 };
 
 TEST_F(ConnectionPageTest, ListsConnectionAndFlow) {
@@ -97,6 +98,33 @@ TEST_F(ConnectionPageTest, ShutWindowIsTheReasonToWait) {
   stream_.now.unsent_bytes = 10;
   refresh(kPageOpened, in_flight(msg::Awaited::kNetwork));
   EXPECT_EQ(read().connections[0].waiting, stats::Waiting::kPeerWindow);
+}
+
+TEST_F(ConnectionPageTest, AMessageWithoutProgressIsMarkedAndLoggedAsStalled) {
+  refresh(kPageOpened, in_flight(msg::Awaited::kPeerReceive));
+  EXPECT_TRUE(log_.empty());
+  refresh(kPageOpened + std::chrono::seconds(10), in_flight(msg::Awaited::kPeerReceive));
+  const auto lines = log_.take();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0].text,
+            "ztcp0: stalled: sending to 10.0.0.2:4711 (communicator 0x4d) has made no progress for "
+            "10.0 s: the peer has posted no receive");
+  EXPECT_TRUE(read().connections[0].is_stalled);
+  EXPECT_EQ(read().connections[0].stalled_messages, 1U);
+  connection_->end(kPageOpened + std::chrono::seconds(11), log_);
+  EXPECT_EQ(log_.take().size(), 1U);
+}
+
+TEST_F(ConnectionPageTest, AMessageFarBeyondTheUsualLatencyIsSlow) {
+  for (int i = 0; i < 200; ++i) connection_->add_latency(64, std::chrono::microseconds(50));
+  for (int i = 0; i < 3; ++i) {
+    stream_.now.sent_bytes += 1;  // It moves.
+    refresh(kPageOpened + milliseconds(150 * (i + 1)), in_flight(msg::Awaited::kNetwork));
+  }
+  const auto lines = log_.take();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_TRUE(lines[0].text.starts_with("ztcp0: slow: sending to 10.0.0.2:4711")) << lines[0].text;
+  EXPECT_TRUE(read().connections[0].is_slow);
 }
 
 TEST_F(ConnectionPageTest, EndedFlowsAreNoLongerListed) {
