@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <unistd.h>
 
 #include "core/log.h"
@@ -30,15 +31,19 @@ std::string nic_of(const DeviceProperties& device) {
 void open_statistics_page(const config::Fabric& fabric, std::uint64_t config_hash) {
   const log::LauncherRanks ranks = log::launcher_ranks(environ);
   // Without a config no folder is agreed: the pages are those of the user.
-  const bool has_config = !fabric.path.empty();
-  const std::filesystem::path folder = stats::page_folder(has_config ? fabric.run_dir : "");
-  auto page = stats::Page::create(folder, has_config,
-                                  {.version = ZTCP_VERSION,
-                                   .config_path = fabric.path,
-                                   .config_hash = config_hash,
-                                   .rank = ranks.rank,
-                                   .ranks = ranks.ranks,
-                                   .local_rank = ranks.local_rank});
+  const std::string run_dir = fabric.path.empty() ? "" : fabric.run_dir;
+  const std::filesystem::path folder = stats::page_folder(run_dir);
+  const bool is_shared = !run_dir.empty() && folder.parent_path() == run_dir;
+  std::error_code ignored;
+  auto page = stats::Page::create(
+      folder, is_shared,
+      {.version = ZTCP_VERSION,
+       .config_path =
+           fabric.path.empty() ? "" : std::filesystem::absolute(fabric.path, ignored).string(),
+       .config_hash = config_hash,
+       .rank = ranks.rank,
+       .ranks = ranks.ranks,
+       .local_rank = ranks.local_rank});
   if (page) return stats::set_process_page(std::move(*page));
   const Error& error = page.error();
   log::info(

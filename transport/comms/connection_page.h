@@ -84,7 +84,7 @@ class ConnectionPage {
   stats::ConnectionRow row_;
   stats::ConnectionRecord record_{};
   std::array<Flow, msg::kMaxFlows> flows_;
-  // Of this round: all flows together.
+  // All flows together, in this round.
   std::uint64_t moved_bytes_ = 0;
   bool is_window_shut_ = false;
   std::uint64_t moved_before_ = 0;

@@ -23,7 +23,7 @@ struct LanePlace {
   std::shared_ptr<stats::Page> page = nullptr;
   std::uint32_t device = 0;                            // In the page.
   std::uint32_t lane = 0;                              // Among the device's lanes.
-  std::shared_ptr<StragglerLog> stragglers = nullptr;  // Of the lane; null where `page` is.
+  std::shared_ptr<StragglerLog> stragglers = nullptr;  // The lane's; null where `page` is.
 };
 // Null without a page, or where the page does not list the device.
 LanePlace lane_place(std::shared_ptr<stats::Page> page, const std::string& device, std::size_t lane,

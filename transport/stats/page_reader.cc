@@ -31,6 +31,7 @@ namespace fs = std::filesystem;
 constexpr int kMaxCopies = 8;
 constexpr timespec kPause{0, 200'000};
 constexpr long kTmpfs = 0x01021994;
+constexpr long kRamfs = 0x858458f6;
 constexpr std::uint64_t kSmallestSharedMemory = std::uint64_t{1} << 30;
 
 using Buffer = std::unique_ptr<PageContent>;
@@ -62,6 +63,12 @@ Result<Descriptor> open_page(const fs::path& file) {
   return fd;
 }
 
+bool is_in_memory(const std::string& folder) {
+  struct statfs facts {};
+  return ::statfs(folder.c_str(), &facts) == 0 &&
+         (facts.f_type == kTmpfs || facts.f_type == kRamfs);
+}
+
 // Shared memory that is small belongs to a container, and NCCL needs it.
 bool has_large_shared_memory() {
   struct statfs facts {};
@@ -81,7 +88,8 @@ const char* runtime_folder() {
 }  // namespace
 
 fs::path page_folder(const std::string& run_dir) {
-  if (!run_dir.empty()) return fs::path(run_dir) / "stats";
+  // On a disk, a lane that writes into its page would wait for the file system's writeback.
+  if (!run_dir.empty() && is_in_memory(run_dir)) return fs::path(run_dir) / "stats";
   if (const char* folder = runtime_folder(); folder != nullptr && ::access(folder, W_OK) == 0)
     return fs::path(folder) / "ztcp";
   return has_large_shared_memory() ? shared_memory_folder() : temporary_folder();

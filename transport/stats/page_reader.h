@@ -17,7 +17,7 @@
 
 namespace ztcp::stats {
 
-// The folder for pages: `run_dir`/stats with a config, else $XDG_RUNTIME_DIR/ztcp, else
+// The folder for pages: `run_dir`/stats where that lies in memory, else $XDG_RUNTIME_DIR/ztcp, else
 // /dev/shm/ztcp-UID where that is at least 1 GiB large, else /tmp/ztcp-UID.
 std::filesystem::path page_folder(const std::string& run_dir);
 // All folders in which this user's processes may have pages: the runtime folder of a job need not

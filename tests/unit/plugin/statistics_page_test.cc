@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -19,6 +20,7 @@ class StatisticsPageTest : public StartupTest {
   StatisticsPageTest() {
     std::string path = std::filesystem::temp_directory_path() / "ztcp-run-XXXXXX";
     run_dir_ = ::mkdtemp(path.data());
+    ::setenv("XDG_RUNTIME_DIR", run_dir_.c_str(), 1);
     loaded_.fabric->run_dir = run_dir_;
     loaded_.fabric->path = "/etc/ztcp/ztcp.conf";
     loaded_.hash = 99;
@@ -26,6 +28,7 @@ class StatisticsPageTest : public StartupTest {
   }
   ~StatisticsPageTest() override {
     stats::set_process_page(nullptr);
+    ::unsetenv("XDG_RUNTIME_DIR");
     std::filesystem::remove_all(run_dir_);
   }
   std::string run_dir_;
@@ -62,11 +65,12 @@ TEST_F(StatisticsPageTest, VariableTurnsItOff) {
 
 TEST_F(StatisticsPageTest, ProcessStartsWithoutAPageAndSaysWhy) {
   loaded_.fabric->run_dir = "/proc/ztcp/none";
+  std::ofstream(run_dir_ + "/ztcp") << "a file in place of the folder";
   ASSERT_TRUE(start());
   EXPECT_EQ(stats::process_page(), nullptr);
   EXPECT_TRUE(log_.warnings().empty());
   ASSERT_EQ(log_.infos().size(), 2U);
-  EXPECT_TRUE(contains(log_.infos()[0], "no statistics page in /proc/ztcp/none/stats: mkdir"))
+  EXPECT_TRUE(contains(log_.infos()[0], "no statistics page in " + run_dir_ + "/ztcp: "))
       << log_.infos()[0];
 }
 

@@ -49,13 +49,13 @@ TEST(PageFileTest, OldPagesOfTheDeadAreRemoved) {
 
 TEST(PageFileTest, NewestPagesOfTheDeadStay) {
   const PageFolder folder;
-  const auto seconds = static_cast<std::int64_t>(kMaxDeadPages) + 3;
-  for (std::int64_t i = 0; i < seconds; ++i)
+  const auto pages = static_cast<std::int64_t>(kMaxDeadPages) + 3;
+  for (std::int64_t i = 0; i < pages; ++i)
     dead_page(folder, "1-" + std::to_string(i) + ".page", kNow - i);
   remove_dead_pages(folder.path(), kNow);
   EXPECT_EQ(find_pages(folder.path())->size(), kMaxDeadPages);
   EXPECT_TRUE(fs::exists(folder.path() / "1-0.page"));
-  EXPECT_FALSE(fs::exists(folder.path() / ("1-" + std::to_string(seconds - 1) + ".page")));
+  EXPECT_FALSE(fs::exists(folder.path() / ("1-" + std::to_string(pages - 1) + ".page")));
 }
 
 TEST(PageFileTest, PagesOfTheLivingStay) {

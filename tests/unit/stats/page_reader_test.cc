@@ -131,12 +131,16 @@ TEST(PageReaderTest, MissingFolderHasNoPages) {
 
 TEST(PageReaderTest, FolderFollowsRunDirThenTheRuntimeFolder) {
   const PageFolder runtime;
-  EXPECT_EQ(page_folder("/run/ztcp"), "/run/ztcp/stats");
   ::setenv("XDG_RUNTIME_DIR", runtime.path().c_str(), 1);
   EXPECT_EQ(page_folder(""), runtime.path() / "ztcp");
   const auto folders = page_folders("/run/ztcp");
   EXPECT_EQ(folders.front(), "/run/ztcp/stats");
   EXPECT_NE(std::find(folders.begin(), folders.end(), page_folder("")), folders.end());
+  EXPECT_EQ(page_folder("/proc"), runtime.path() / "ztcp") << "not a tmpfs";
+  struct statfs facts {};
+  if (::statfs("/dev/shm", &facts) == 0 && facts.f_type == 0x01021994) {
+    EXPECT_EQ(page_folder("/dev/shm"), "/dev/shm/stats");
+  }
   ::unsetenv("XDG_RUNTIME_DIR");
   const auto others = page_folders("");
   EXPECT_NE(std::find(others.begin(), others.end(), page_folder("")), others.end());

@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "config/environment.h"
 #include "config/file/load.h"
 #include "config/machine/live_machine.h"
 #include "tools/ztcp_stat/capture/choose.h"

@@ -62,6 +62,12 @@ Page read(const std::filesystem::path& file) {
 
 void clean(std::string& text) { text = tools::printable(text); }
 
+bool is_same_file(const std::filesystem::path& one, const std::filesystem::path& other) {
+  std::error_code error;
+  return std::filesystem::weakly_canonical(one, error) ==
+         std::filesystem::weakly_canonical(other, error);
+}
+
 }  // namespace
 
 ProcessState parse_process_state(std::string_view text) {
@@ -115,6 +121,9 @@ Result<Look> look_at(const Selection& selection) {
   }
   for (const std::filesystem::path& file : files) {
     Page page = read(file);
+    if (!selection.config.empty() && page.error.empty() &&
+        !is_same_file(selection.config, page.snapshot.process.config_path))
+      continue;
     if (selection.pid != 0 && (!page.error.empty() || page.snapshot.process.pid != selection.pid))
       continue;
     look.pages.push_back(std::move(page));

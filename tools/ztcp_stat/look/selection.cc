@@ -66,7 +66,6 @@ Result<std::vector<fs::path>> folders_of(const Selection& selection) {
   const std::string run_dir =
       run_dir_of(is_named ? selection.config : config::read_environment().config_path, is_named);
   if (is_named && run_dir.empty()) return fail(Errc::kBadConfig, "--config");
-  if (is_named) return std::vector<fs::path>{stats::page_folder(run_dir)};
   std::vector<fs::path> folders = stats::page_folders(run_dir);
   if (::geteuid() == 0)
     for (fs::path& folder : folders_of_all_users("/"))
