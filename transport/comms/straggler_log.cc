@@ -9,7 +9,7 @@ namespace {
 
 using Verdict = stats::MessageMonitor::Verdict;
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 std::string subject(const StragglerLog::Connection& connection) {
   return fmt::format("{} {}{}",
@@ -76,11 +76,11 @@ void StragglerLog::note(TimePoint now, Verdict verdict, const Connection& connec
   log.add(log::Level::kInfo, [&] {
     if (is_stalled)
       return fmt::format("{}: stalled: {} has made no progress for {:.1f} s: {}{}", device_,
-                         subject(connection), seconds(facts.still), reason(waiting),
+                         subject(connection), in_seconds(facts.still), reason(waiting),
                          left_out_text(left_out));
     return fmt::format("{}: slow: {} has taken {:.3f} s for a message, usually {:.6f} s: {}{}",
-                       device_, subject(connection), seconds(facts.oldest), seconds(facts.usual),
-                       reason(waiting), left_out_text(left_out));
+                       device_, subject(connection), in_seconds(facts.oldest),
+                       in_seconds(facts.usual), reason(waiting), left_out_text(left_out));
   });
 }
 
@@ -92,7 +92,7 @@ void StragglerLog::note_end(TimePoint now, const Connection& connection, const S
     return fmt::format(
         "{}: stragglers: {} ended with {} slow and {} stalled messages; the longest wait was "
         "{:.1f} s{}",
-        device_, subject(connection), sums.slow, sums.stalled, seconds(sums.longest),
+        device_, subject(connection), sums.slow, sums.stalled, in_seconds(sums.longest),
         left_out_text(left_out));
   });
 }

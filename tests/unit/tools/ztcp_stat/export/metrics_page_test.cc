@@ -2,13 +2,12 @@
 // Copyright the ztcp authors
 //
 // docs/metrics.md lists exactly the metrics that exist.
-#include <gtest/gtest.h>
-
 #include <fstream>
 #include <iterator>
 #include <string>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "tools/ztcp_stat/export/exposition.h"
 
