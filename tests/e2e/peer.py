@@ -176,6 +176,7 @@ def main():
     parser.add_argument("--exit-after", type=int, help="messages; then exits without closing anything")
     parser.add_argument("--raise-after", type=int, help="the same, by an exception")
     parser.add_argument("--rounds", type=int, default=1, help="connections, one after the other")
+    parser.add_argument("--fill-descriptors", action="store_true", help="before the second of the rounds")
     parser.add_argument("--cut-watches-after", type=int, help="messages; then goes on")
     parser.add_argument("--cut-ports", type=int, nargs=2, metavar=("FIRST", "LAST"), help="with --cut-watches-after: only these ports")
     options = parser.parse_args()
@@ -211,7 +212,10 @@ def main():
                 side = Receiver(net, options.device, lambda raw, path=path: write_atomically(path, raw),
                                 options.timeout)
             else:
-                side = Sender(net, options.device, await_file(path, options.timeout), options.timeout)
+                handle = await_file(path, options.timeout)
+                if options.fill_descriptors and number == 1:
+                    fill_descriptors()
+                side = Sender(net, options.device, handle, options.timeout)
             say("ready")
             if options.role == "fork-and-die":
                 return fork_and_die()
@@ -239,6 +243,15 @@ def cut_watches(first, last):
                     connection.shutdown(socket.SHUT_RDWR)
                     cut += 1
     return cut
+
+
+def fill_descriptors():
+    """Again after a while: the connection before closes late."""
+    for _ in range(2):
+        with contextlib.suppress(OSError):
+            while True:
+                os.dup(0)
+        time.sleep(0.5)
 
 
 def fork_and_die():

@@ -115,16 +115,14 @@ def stopped_rank():
 
 def descriptor_table_full():
     with Hosts() as hosts:
-        # The receiver keeps a few descriptors for itself; connections of the sender need more.
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         before = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (14, hard))
+        start_peer(hosts, "recv", 0, "--rounds", "2", "--count", "100")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, before[1]))
         try:
-            start_peer(hosts, "recv", 0)
-            start_peer(hosts, "send", 1)
+            start_peer(hosts, "send", 1, "--rounds", "2", "--count", "100", "--fill-descriptors")
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, before)
-        is_logged(hosts, r"\d+ of 14 \(ulimit -n\) are in use")
+        is_logged(hosts, r"64 of 64 \(ulimit -n\) are in use")
 
 
 def peer_without_ztcp():
@@ -146,6 +144,12 @@ def peer_died():
         check(sender.wait(30) != 0, "the sender went on")
 
 
+def move_to(folder):
+    """Moves this process; those that it starts later begin there."""
+    with open(os.path.join(folder, "cgroup.procs"), "w", encoding="utf-8") as file:
+        file.write(str(os.getpid()))
+
+
 @contextlib.contextmanager
 def cpu_quota(percent):
     """A cgroup of either version with this quota; skips the test where none can be made."""
@@ -160,13 +164,14 @@ def cpu_quota(percent):
             continue
         try:
             for file, text in files.items():
-                with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
+                # An ordinary folder would let new files be made.
+                with open(os.path.join(folder, file), "r+", encoding="utf-8") as out:
                     out.write(text)
         except OSError:
             os.rmdir(folder)
             continue
         try:
-            yield os.path.join(folder, "cgroup.procs")
+            yield lambda: move_to(folder), lambda: move_to(root)
         finally:
             for _ in range(100):
                 try:
@@ -180,11 +185,13 @@ def cpu_quota(percent):
 
 
 def quota():
-    with cpu_quota(10) as procs, Fabric(2) as fabric:
+    with cpu_quota(20) as (move_in, move_out), Fabric(2) as fabric:
         fabric.start_switch()
-        for rank in start_job(fabric, 2):
-            with open(procs, "w", encoding="utf-8") as file:
-                file.write(str(rank.pid))
+        move_in()
+        try:
+            start_job(fabric, 2)
+        finally:
+            move_out()
         is_named(fabric.config, r"by the CPU quota of its cgroup", bound_s=20)
 
 
@@ -218,5 +225,6 @@ def slow_rank():
 
 if __name__ == "__main__":
     enter()
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True, timeout=30)
     main({f.__name__: f for f in (healthy, slow_nic, mtu_1500_on_the_way, loss, stopped_rank, descriptor_table_full,
                                   peer_without_ztcp, peer_died, quota, busy_neighbour, slow_rank)})

@@ -34,21 +34,36 @@ std::string small_file(const char* path) {
 
 std::string_view first_line(std::string_view text) { return text.substr(0, text.find('\n')); }
 
-// cpu.stat of this process's cgroup: version 2 counts in microseconds, version 1 in nanoseconds.
+// Whether the line "4:cpu,cpuacct:/job" of /proc/self/cgroup is that of the controller `cpu`.
+bool is_of_cpu(std::string_view controllers) {
+  while (!controllers.empty()) {
+    const std::string_view one = controllers.substr(0, controllers.find(','));
+    if (one == "cpu") return true;
+    controllers.remove_prefix(std::min(controllers.size(), one.size() + 1));
+  }
+  return false;
+}
+
+// cpu.stat of this process's cgroup: version 2 counts in microseconds, version 1 in nanoseconds. In
+// a container the file lies at the mount's root, though the process is in a group below it.
 std::string cpu_stat_path() {
   const std::string groups = small_file("/proc/self/cgroup");
   std::string_view rest = groups;
   while (!rest.empty()) {
     const std::string_view line = first_line(rest);
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    if (!line.starts_with("0::")) continue;
-    for (const std::string_view group : {line.substr(3), std::string_view()}) {
-      std::string path = fmt::format("/sys/fs/cgroup{}/cpu.stat", group);
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (second == std::string_view::npos) continue;
+    const bool is_second_version = line.starts_with("0::");
+    if (!is_second_version && !is_of_cpu(line.substr(first + 1, second - first - 1))) continue;
+    for (const std::string_view group : {line.substr(second + 1), std::string_view()}) {
+      std::string path =
+          fmt::format("/sys/fs/cgroup{}{}/cpu.stat", is_second_version ? "" : "/cpu", group);
       if (::access(path.c_str(), R_OK) == 0) return path;
     }
   }
-  const char* first_version = "/sys/fs/cgroup/cpu/cpu.stat";
-  return ::access(first_version, R_OK) == 0 ? first_version : "";
+  return {};
 }
 
 std::uint64_t throttled_ns(const std::string& file) {

@@ -47,7 +47,9 @@ TEST_F(SelectionTest, ConfigNamesItsRunDir) {
   selection.config = root_ / "ztcp.conf";
   const auto folders = folders_of(selection);
   ASSERT_TRUE(folders);
-  EXPECT_THAT(*folders, ElementsAre(root_ / "run/stats"));
+  // Where run_dir is on a disk, the pages are in a folder of the user.
+  EXPECT_EQ(folders->front(), root_ / "run/stats");
+  EXPECT_GT(folders->size(), 1U);
 }
 
 TEST_F(SelectionTest, MissingConfigIsAnError) {
