@@ -95,8 +95,24 @@ std::string Lane::down_advice() const {
   return "no carrier on " + link_description_ + ": " + (limits.empty() ? carrier_advice_ : limits);
 }
 
+// Once a second, so that a port that only negotiates again is no news.
+void Lane::look_at_carrier(TimePoint now) {
+  if (!logs_carrier_) return;
+  if (state() == LinkState::kUp) {
+    had_carrier_ = true;
+    if (std::exchange(has_logged_down_, false))
+      path_log_.link_up(now, link_description_ + " has a carrier again");
+    return;
+  }
+  if (state() != LinkState::kDown || !had_carrier_ || has_logged_down_) return;
+  if (clients_.is_empty()) return;
+  has_logged_down_ = true;
+  path_log_.link_down(now, down_advice());
+}
+
 // Checks the loss of the whole link. The line names the peer with the most retransmitted bytes.
 void Lane::on_watch(TimePoint now) {
+  look_at_carrier(now);
   constexpr Duration kInterval = std::chrono::minutes(1);
   // A network without faults retransmits less than one byte in 200. Short samples are ignored.
   constexpr std::uint64_t kOneOf = 200;

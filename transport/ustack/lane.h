@@ -57,8 +57,13 @@ class Lane final : public comms::Backend, private TurnEvents {
   const char* lost_advice() const override { return NicLog::lost_advice(state()); }
   Error lost_error() const override { return NicLog::lost_error(state()); }
 
+  // The NIC has a carrier of its own, whose loss is logged while a job runs: a port or a tap. A
+  // memif or a mesh goes down whenever its peer ends. To be called before the first turn.
+  void log_carrier() { logs_carrier_ = true; }
+
  private:
   NicCounts counts() const;
+  void look_at_carrier(TimePoint now);
   void on_link_state(LinkState state) override;
   void on_warning(const Finding& finding) override { nic_log_.warn(finding); }
   void on_path_mtu(TimePoint now, const tcp::PathMtuChange& change) override {
@@ -76,6 +81,9 @@ class Lane final : public comms::Backend, private TurnEvents {
   const WorkerThreads::Options worker_options_;
   WorkerThreads worker_threads_;
   Engine engine_;
+  bool logs_carrier_ = false;
+  bool had_carrier_ = false;
+  bool has_logged_down_ = false;
   // Time and counters at the last check for losses (on_watch()).
   TimePoint looked_for_losses_;
   std::uint64_t sent_before_ = 0;

@@ -306,6 +306,8 @@ Status UstackTransport::add_lane(Nic& nic, std::unique_ptr<link::Link> link,
   try {
     auto backend = std::make_unique<Lane>(comms::Poller::read_clock(), poller.name, std::move(link),
                                           engine, carrier_advice(config), workers);
+    if (config.driver == config::NicDriver::kPci || config.driver == config::NicDriver::kTap)
+      backend->log_carrier();
     nic.pollers.push_back(std::make_unique<comms::Poller>(std::move(poller), std::move(backend)));
   } catch (const std::bad_alloc&) {
     log::warn(

@@ -5,7 +5,10 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,6 +52,61 @@ TEST(LateLink, ConnectWaitsForTheCarrier) {
   carrier.join();
   EXPECT_NE(pair.sender, nullptr);
   EXPECT_NE(pair.receiver, nullptr);
+}
+
+// Connects two NICs of this driver, pulls the cable of the first, and puts it back.
+std::vector<std::string> lines_of_an_outage(config::NicDriver driver) {
+  std::atomic<LinkState> state{LinkState::kUp};
+  const HostOptions options;
+  link::MemoryLinkOptions cable;
+  cable.mtu_bytes = options.mtu_bytes;
+  cable.states = {&state, nullptr};
+  auto links = link::make_memory_links(cable);
+  std::array<std::shared_ptr<MemoryNics>, 2> sources = {std::make_shared<MemoryNics>(),
+                                                        std::make_shared<MemoryNics>()};
+  sources[0]->add("mem0", std::move(links.first));
+  sources[1]->add("mem1", std::move(links.second));
+  config::Fabric fabric = one_nic_fabric(0, options);
+  fabric.nics[0].driver = driver;
+  fabric.nics[0].tap_interface = "tap7";
+  const auto here = *create(fabric, test::cpus_of_this_process(), nullptr, sources[0]);
+  const auto there =
+      *create(one_nic_fabric(1, options), test::cpus_of_this_process(), nullptr, sources[1]);
+  test::LogCapture log;
+  const Pair pair = connect(*here, *there);
+  EXPECT_NE(pair.sender, nullptr);
+  std::this_thread::sleep_for(1200ms);  // It is seen up once.
+  state.store(LinkState::kDown);
+  const auto all = [&log] {
+    std::vector<std::string> lines = log.warnings();
+    for (std::string line : log.infos()) lines.push_back(std::move(line));
+    return lines;
+  };
+  const auto has = [&all](const char* text) {
+    for (const std::string& line : all())
+      if (line.find(text) != std::string::npos) return true;
+    return false;
+  };
+  const auto wait_for = [&has](const char* text, std::chrono::milliseconds most) {
+    const auto end = std::chrono::steady_clock::now() + most;
+    while (!has(text) && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(10ms);
+  };
+  const bool is_expected = driver == config::NicDriver::kTap;
+  wait_for("no carrier on", is_expected ? 20s : 1500ms);
+  state.store(LinkState::kUp);
+  wait_for("has a carrier again", is_expected ? 20s : 100ms);
+  return all();
+}
+
+TEST(LateLink, LossOfTheCarrierAndItsReturnAreLoggedWhileConnectionsAreOpen) {
+  const std::vector<std::string> lines = lines_of_an_outage(config::NicDriver::kTap);
+  EXPECT_THAT(lines, testing::Contains(testing::HasSubstr("no carrier on")));
+  EXPECT_THAT(lines, testing::Contains(testing::HasSubstr("has a carrier again, after")));
+}
+
+TEST(LateLink, AMemifThatGoesDownWithItsPeerIsNotLogged) {
+  EXPECT_THAT(lines_of_an_outage(config::NicDriver::kMemif),
+              testing::Not(testing::Contains(testing::HasSubstr("no carrier on"))));
 }
 
 TEST(LateLink, ConnectWithoutCarrierFailsWithAdviceForTheDriver) {
