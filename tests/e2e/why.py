@@ -3,7 +3,7 @@
 # Copyright the ztcp authors
 """Ten faults, each made on purpose: `ztcp_stat why` or the log names each within ten seconds.
 
-docs/ztcp_stat.md shows a screen.
+docs/faults.md shows the screens.
 """
 import contextlib
 import os

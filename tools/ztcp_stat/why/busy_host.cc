@@ -28,9 +28,10 @@ void find_quota(const Case& one, Findings& findings) {
   findings.push_back(
       {share >= kSevereShare ? Severity::kSevere : Severity::kWarning, Rule::kQuota,
        process_name(process),
-       fmt::format("was stopped for {} of the last {} by the CPU quota of its cgroup: raise or "
-                   "remove the quota (cpu.max; Kubernetes: limits.cpu)",
-                   time_text(throttled), seconds_text(one.window.seconds())),
+       fmt::format(
+           "was stopped for {}, summed over its CPUs, in the last {} by the CPU quota of its "
+           "cgroup: raise or remove the quota (cpu.max; Kubernetes: limits.cpu)",
+           time_text(throttled), seconds_text(one.window.seconds())),
        fmt::format("cat /sys/fs/cgroup$(cut -d: -f3 /proc/{0}/cgroup | tail -1)/cpu.stat",
                    process.pid),
        share});

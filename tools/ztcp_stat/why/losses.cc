@@ -90,7 +90,7 @@ void find_losses(const Case& one, Findings& findings) {
                        share_text(sums.share()), name, window,
                        bytes_text(static_cast<std::uint64_t>(sums.lost_bytes)),
                        bytes_text(static_cast<std::uint64_t>(sums.sent_bytes)),
-                       sums.timeouts == 0 ? "" : fmt::format(", {} timeouts", sums.timeouts),
+                       sums.timeouts == 0 ? "" : fmt::format(", timeouts: {}", sums.timeouts),
                        spread_text(paths, lossy[path.second], path.second, name)),
            "ethtool -S and the switch's port counters, on both ends", sums.share()});
     if (sums.timeouts > 0 && !is_lossy(sums))

@@ -103,10 +103,10 @@ void find_zero_windows(const Case& one, Findings& findings) {
     findings.push_back(
         {share >= kSevereZeroWindowShare ? Severity::kSevere : Severity::kWarning,
          Rule::kZeroWindow, "peer " + peer_name(*closed.connection),
-         fmt::format("closed its TCP window {}, for {} of the last {}: its process reads too "
+         fmt::format("kept its TCP window closed for {} of the last {}{}: its process reads too "
                      "slowly",
-                     closed.times == 1 ? "once" : fmt::format("{} times", closed.times),
-                     time_text(closed.time_ns), seconds_text(one.window.seconds())),
+                     time_text(closed.time_ns), seconds_text(one.window.seconds()),
+                     closed.times <= 1 ? "" : fmt::format(", {} times", closed.times)),
          "ztcp_stat why  # on that host", share});
   }
 }

@@ -79,7 +79,7 @@ TEST(Waits, ClosedWindowByItsShareOfTheTime) {
   looks.now().flows[0].zero_windows += 1;
   Finding finding = first(looks.findings(), Rule::kZeroWindow);
   EXPECT_EQ(finding.severity, Severity::kWarning);
-  EXPECT_NE(finding.text.find("once, for 300 ms of the last 1 s"), std::string::npos);
+  EXPECT_NE(finding.text.find("closed for 300 ms of the last 1 s"), std::string::npos);
   looks.now().flows[0].zero_window_ns += 400'000'000;
   EXPECT_EQ(first(looks.findings(), Rule::kZeroWindow).severity, Severity::kSevere);
 }
