@@ -73,13 +73,13 @@ def wait_for_pages(config, count):
 
 
 def healthy():
-    """Without a fault none is named."""
+    """Without a fault none is called severe, except for what a busy machine does to its threads."""
     with Fabric(2) as fabric:
         fabric.start_switch()
         start_job(fabric, 2)
         time.sleep(3)
         status, text = why(fabric.config)
-        check(status == EXIT_HEALTHY or "ran late" in text, f"a fault is named where none was made:\n{text}")
+        check(status == EXIT_HEALTHY or "severe:" not in text or "ran late" in text, f"a fault is named where none was made:\n{text}")
 
 
 def slow_nic():
