@@ -16,7 +16,8 @@ TEST(BusyHost, CpuQuotaByItsShareOfTheTime) {
   looks.now().process.cpu_throttled_ns = 100'000'000;
   Finding finding = first(looks.findings(), Rule::kQuota);
   EXPECT_EQ(finding.severity, Severity::kWarning);
-  EXPECT_NE(finding.text.find("stopped for 100 ms, summed over its CPUs, in the last 1 s"), std::string::npos);
+  EXPECT_NE(finding.text.find("stopped for 100 ms, summed over its CPUs, in the last 1 s"),
+            std::string::npos);
   looks.now().process.cpu_throttled_ns = 400'000'000;
   EXPECT_EQ(first(looks.findings(), Rule::kQuota).severity, Severity::kSevere);
 }
