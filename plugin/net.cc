@@ -23,7 +23,7 @@ constexpr std::chrono::microseconds kBlockingPollInterval{50};
 Listening* nccls_pointer(Listening* listening) { return listening; }
 Comm* nccls_pointer(Comm* comm) { return comm; }
 
-// What plugin/ keeps beside a comm learns that NCCL closes it.
+// Tells the data that plugin/ keeps beside a comm that NCCL closes it.
 void tell_attachment(const std::unique_ptr<Listening>&) {}
 template <class Closed, class Closer>
 void tell_attachment(const std::unique_ptr<Closed, Closer>& comm) {

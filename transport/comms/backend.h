@@ -74,6 +74,10 @@ class Backend {
 
   Clients& clients() { return clients_; }
   DeferredLog& deferred_log() { return deferred_log_; }
+  void note_sent_message() { ++sent_messages_; }
+  void note_received_message() { ++received_messages_; }
+  std::uint64_t sent_messages() const { return sent_messages_; }
+  std::uint64_t received_messages() const { return received_messages_; }
   // A receive of several buffers was posted.
   void note_group(std::size_t buffers) { groups_.note(buffers); }
 
@@ -109,6 +113,8 @@ class Backend {
   Clients clients_{Doorbell::kCapacity};  // Cleared by the poller before the backend ends.
   DeferredLog deferred_log_;
   GroupCounts groups_;
+  std::uint64_t sent_messages_ = 0;
+  std::uint64_t received_messages_ = 0;
   std::atomic<LinkState> state_{LinkState::kUp};
 };
 

@@ -117,6 +117,10 @@ class CommOf : public Base, public Client {
   void note_done(std::size_t size_bytes, TimePoint taken) {
     if (page_ != nullptr && ConnectionPage::is_counted(size_bytes, messages_done_))
       page_->add_latency(size_bytes, poller_.turn_time() - taken);
+    if constexpr (kDirection == Direction::kSend)
+      poller_.backend().note_sent_message();
+    else
+      poller_.backend().note_received_message();
     --in_flight_;
     poller_.note_outstanding(-1);
     ++messages_done_;

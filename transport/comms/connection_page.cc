@@ -14,8 +14,7 @@ std::uint64_t ns_of(Duration duration) {
   return static_cast<std::uint64_t>(std::max(duration, Duration::zero()).count());
 }
 
-stats::FlowRecord record_of(const StreamStatistics& from) {
-  stats::FlowRecord to{};
+void copy(const StreamStatistics& from, stats::FlowRecord& to) {
   to.in_flight_bytes = from.in_flight_bytes;
   to.cwnd_bytes = from.cwnd_bytes;
   to.peer_window_bytes = from.peer_window_bytes;
@@ -34,9 +33,6 @@ stats::FlowRecord record_of(const StreamStatistics& from) {
   to.spurious_recoveries = from.spurious_recoveries;
   to.zero_windows = from.zero_windows;
   to.state.set(from.state);
-  to.local.set(to_string(from.local));
-  to.remote.set(to_string(from.remote));
-  return to;
 }
 
 }  // namespace
@@ -72,25 +68,47 @@ ConnectionPage::ConnectionPage(const LanePlace& place, stats::Way way, Endpoint 
 void ConnectionPage::begin_round() {
   moved_bytes_ = 0;
   is_window_shut_ = false;
-  for (Flow& flow : flows_) flow.is_seen = false;
+  for (const std::unique_ptr<Flow>& flow : flows_)
+    if (flow != nullptr) flow->is_seen = false;
 }
 
 void ConnectionPage::note_stream(TimePoint now, std::size_t index, const Stream& stream) {
   const StreamStatistics from = stream.stream_statistics(now);
   moved_bytes_ += from.sent_bytes + from.received_bytes;
   is_window_shut_ |= from.is_window_shut && from.unsent_bytes != 0;
-  Flow& flow = flows_[index];
-  flow.is_seen = true;
   if (!row_) return;
-  if (!flow.row) flow.row = page_->take<stats::FlowRecord>();
-  if (!flow.row) return;
-  if (from.rtt_latest != Duration::zero()) flow.rtts.add(ns_of(from.rtt_latest));
-  stats::FlowRecord record = record_of(from);
-  record.connection = record_.id;
-  record.number = static_cast<std::uint32_t>(index);
-  record.rtt_p50_ns = stats::quantile_ns(flow.rtts.counts(), 0.5);
-  record.rtt_p99_ns = stats::quantile_ns(flow.rtts.counts(), 0.99);
-  flow.row.publish(record);
+  Flow* const seen = flow(index, from);
+  if (seen == nullptr) return;
+  seen->is_seen = true;
+  if (from.rtt_latest != Duration::zero()) seen->rtts.add(ns_of(from.rtt_latest));
+  stats::FlowRecord& record = seen->record;
+  copy(from, record);
+  record.rtt_p50_ns = stats::quantile_ns(seen->rtts.counts(), 0.5);
+  record.rtt_p99_ns = stats::quantile_ns(seen->rtts.counts(), 0.99);
+  seen->row.publish(record);
+}
+
+ConnectionPage::Flow* ConnectionPage::flow(std::size_t index, const StreamStatistics& from) {
+  std::unique_ptr<Flow>& flow = flows_[index];
+  // A flow that was dialled again has another port.
+  if (flow != nullptr && (flow->local != from.local || flow->remote != from.remote)) flow.reset();
+  if (flow != nullptr) return flow.get();
+  try {
+    stats::FlowRow row = page_->take<stats::FlowRecord>();
+    if (!row) return nullptr;
+    auto made = std::make_unique<Flow>();
+    made->row = std::move(row);
+    made->local = from.local;
+    made->remote = from.remote;
+    made->record.connection = record_.id;
+    made->record.number = static_cast<std::uint32_t>(index);
+    made->record.local.set(to_string(from.local));
+    made->record.remote.set(to_string(from.remote));
+    flow = std::move(made);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  return flow.get();
 }
 
 stats::Waiting ConnectionPage::waiting_for(msg::Awaited awaited) const {
@@ -146,8 +164,8 @@ void ConnectionPage::judge(TimePoint now, const Values& values, DeferredLog& log
 }
 
 void ConnectionPage::refresh(TimePoint now, const Values& values, DeferredLog& log) {
-  for (Flow& flow : flows_)
-    if (!flow.is_seen && flow.row) flow.row = {};
+  for (std::unique_ptr<Flow>& flow : flows_)
+    if (flow != nullptr && !flow->is_seen) flow.reset();
   const std::uint64_t moved = moved_bytes_ + values.messages;
   if (moved != std::exchange(moved_before_, moved) || values.in_flight == 0) moved_at_ = now;
   judge(now, values, log);

@@ -2,8 +2,9 @@
 // Copyright the ztcp authors
 //
 // One connection's part of the statistics page: its entry, those of its flows, and the latencies of
-// its messages. Made when a session opens; allocates nothing afterwards. Used by the holder of the
-// baton. refresh() also judges the oldest message: slow or stalled (straggler_log.h).
+// its messages. Allocates when the connection or a flow of it opens, and at no other time. Used by
+// the holder of the baton. refresh() also judges the oldest message: slow or stalled
+// (straggler_log.h).
 #pragma once
 
 #include <array>
@@ -68,12 +69,17 @@ class ConnectionPage {
   // p99 of the messages so far, of the size class with the longest; zero: too few were measured.
   Duration usual_latency() const;
 
+  // Made when a flow is first seen, so that a connection without a place in the table costs little.
   struct Flow {
     stats::FlowRow row;
+    stats::FlowRecord record{};
+    Endpoint local;
+    Endpoint remote;
     stats::Histogram rtts;
-    std::uint64_t rtt_samples = 0;
     bool is_seen = false;  // In this round.
   };
+  // Null: the table is full, or memory is short.
+  Flow* flow(std::size_t index, const StreamStatistics& from);
 
   const std::shared_ptr<stats::Page> page_;
   const std::shared_ptr<StragglerLog> stragglers_;
@@ -83,7 +89,7 @@ class ConnectionPage {
   stats::LatencyEntry* const latencies_;
   stats::ConnectionRow row_;
   stats::ConnectionRecord record_{};
-  std::array<Flow, msg::kMaxFlows> flows_;
+  std::array<std::unique_ptr<Flow>, msg::kMaxFlows> flows_;
   // All flows together, in this round.
   std::uint64_t moved_bytes_ = 0;
   bool is_window_shut_ = false;

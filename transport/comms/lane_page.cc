@@ -50,6 +50,8 @@ void LanePage::publish(TimePoint now, Backend& backend, const LateTurns& late_tu
   const std::int64_t now_ns = now.time_since_epoch().count();
   stats::CounterValues counters;
   backend.read_counters(counters);
+  counters[stats::Counter::kSentMessages] = backend.sent_messages();
+  counters[stats::Counter::kReceivedMessages] = backend.received_messages();
   counters[stats::Counter::kLateTurns] = late_turns.count();
   counters[stats::Counter::kLateTurnTime] = static_cast<std::uint64_t>(late_turns.total().count());
   counters[stats::Counter::kSlowMessages] = place_.stragglers->slow();

@@ -34,20 +34,13 @@ struct CounterText {
   ROW(kSpuriousRecoveries, "spurious_recoveries", kCount, "Recoveries that turned out needless.") \
   ROW(kNeedlessSegments, "needless_segments", kCount, "Retransmitted segments that the peer had already (RFC 2883).") \
   ROW(kReorderedSegments, "reordered_segments", kCount, "Segments delivered after later ones.") \
-  ROW(kZeroWindows, "zero_windows", kCount, "Times at which a peer closed its window.") \
-  ROW(kZeroWindowTime, "zero_window_time", kNanoseconds, "Time for which bytes waited for a closed window.") \
-  ROW(kCreditStalls, "credit_stalls", kCount, "Sends that waited because the peer had posted no receive.") \
-  ROW(kCreditStallTime, "credit_stall_time", kNanoseconds, "Time for which sends waited for a receive of the peer.") \
   ROW(kOutOfOrderSegments, "out_of_order_segments", kCount, "Segments received ahead of a hole.") \
   ROW(kDuplicateSegments, "duplicate_segments", kCount, "Segments received again.") \
   ROW(kBadChecksums, "bad_checksums", kCount, "Frames received with a wrong checksum.") \
   ROW(kMalformedFrames, "malformed_frames", kCount, "Frames that break their protocol.") \
   ROW(kRxFrames, "rx_frames", kCount, "Frames received.") \
   ROW(kTxFrames, "tx_frames", kCount, "Frames sent.") \
-  ROW(kRxMissed, "rx_missed", kCount, "Frames the NIC dropped because its queue was full (imissed).") \
-  ROW(kRxNoMemory, "rx_no_memory", kCount, "Frames dropped because the pool was empty (rx_nombuf).") \
-  ROW(kRxErrors, "rx_errors", kCount, "Frames the NIC received with errors (ierrors).") \
-  ROW(kTxErrors, "tx_errors", kCount, "Frames the NIC failed to send (oerrors).") \
+  ROW(kRxNoMemory, "rx_no_memory", kCount, "Frames dropped because the memory for them was used up.") \
   ROW(kTxRingFull, "tx_ring_full", kCount, "Bursts that waited for room in the send ring.") \
   ROW(kTxDropped, "tx_dropped", kCount, "Frames dropped because the link was down.") \
   ROW(kResetsSent, "resets_sent", kCount, "Connections reset by this side.") \
@@ -67,9 +60,6 @@ struct CounterText {
   ROW(kWorkerCalls, "worker_calls", kCount, "Calls or copies given to workers.") \
   ROW(kCopiedBytes, "copied_bytes", kBytes, "Received bytes copied once more than necessary.") \
   ROW(kSendBufferFull, "send_buffer_full", kCount, "Sends that the kernel's buffer did not take.") \
-  ROW(kCompletions, "rdma_completions", kCount, "RDMA work completions.") \
-  ROW(kCompletionErrors, "rdma_completion_errors", kCount, "RDMA work completions with an error.") \
-  ROW(kRailRecoveries, "rdma_recoveries", kCount, "Queue pairs connected again after an error.") \
   ROW(kSlowMessages, "slow_messages", kCount, "Messages reported as slow.") \
   ROW(kStalledMessages, "stalled_messages", kCount, "Messages reported as stalled.")
 // clang-format on

@@ -197,10 +197,7 @@ struct alignas(4096) Header {
 
   alignas(64) std::int64_t updated_realtime_ns;
   std::int64_t updated_monotonic_ns;
-  std::uint64_t cpu_throttled_ns;
   std::uint64_t connections_unlisted;
-  std::uint32_t descriptors_open;
-  std::uint32_t descriptors_limit;
   std::uint64_t has_ended_cleanly;  // 0 or 1.
 };
 

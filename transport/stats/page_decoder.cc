@@ -92,9 +92,6 @@ class Decoder {
     to.started_realtime_ns = header.started_realtime_ns;
     to.updated_realtime_ns = header.updated_realtime_ns;
     to.updated_monotonic_ns = header.updated_monotonic_ns;
-    to.cpu_throttled_ns = header.cpu_throttled_ns;
-    to.descriptors_open = header.descriptors_open;
-    to.descriptors_limit = header.descriptors_limit;
     to.connections_unlisted = header.connections_unlisted;
   }
 

@@ -20,6 +20,7 @@
 #include "core/descriptor.h"
 #include "transport/stats/page_decoder.h"
 #include "transport/stats/page_file.h"
+#include "transport/stats/process_facts.h"
 
 namespace ztcp::stats {
 namespace {
@@ -145,7 +146,13 @@ Result<Snapshot> read_page(const fs::path& file) {
   }
   Process& process = decoded.snapshot.process;
   process.is_running = owner.is_running && owner.matches(content->header);
-  if (process.is_running && owner.pid != 0) process.pid = owner.pid;
+  if (process.is_running && owner.pid != 0) {
+    process.pid = owner.pid;
+    const ProcessFacts facts = process_facts(owner.pid);
+    process.cpu_throttled_ns = facts.cpu_throttled_ns;
+    process.descriptors_open = facts.descriptors_open;
+    process.descriptors_limit = facts.descriptors_limit;
+  }
   return std::move(decoded.snapshot);
 }
 

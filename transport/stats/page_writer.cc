@@ -15,7 +15,6 @@
 namespace ztcp::stats {
 namespace {
 
-constexpr std::int64_t kProcessPeriodNs = 2'000'000'000;
 // Entries for peers beyond the table, one for each way.
 constexpr std::size_t kOwnLatencies = kMaxLatencies - 2;
 
@@ -33,53 +32,6 @@ std::string small_file(const char* path) {
 }
 
 std::string_view first_line(std::string_view text) { return text.substr(0, text.find('\n')); }
-
-// Whether the line "4:cpu,cpuacct:/job" of /proc/self/cgroup is that of the controller `cpu`.
-bool is_of_cpu(std::string_view controllers) {
-  while (!controllers.empty()) {
-    const std::string_view one = controllers.substr(0, controllers.find(','));
-    if (one == "cpu") return true;
-    controllers.remove_prefix(std::min(controllers.size(), one.size() + 1));
-  }
-  return false;
-}
-
-// cpu.stat of this process's cgroup: version 2 counts in microseconds, version 1 in nanoseconds. In
-// a container the file lies at the mount's root, though the process is in a group below it.
-std::string cpu_stat_path() {
-  const std::string groups = small_file("/proc/self/cgroup");
-  std::string_view rest = groups;
-  while (!rest.empty()) {
-    const std::string_view line = first_line(rest);
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (second == std::string_view::npos) continue;
-    const bool is_second_version = line.starts_with("0::");
-    if (!is_second_version && !is_of_cpu(line.substr(first + 1, second - first - 1))) continue;
-    for (const std::string_view group : {line.substr(second + 1), std::string_view()}) {
-      std::string path =
-          fmt::format("/sys/fs/cgroup{}{}/cpu.stat", is_second_version ? "" : "/cpu", group);
-      if (::access(path.c_str(), R_OK) == 0) return path;
-    }
-  }
-  return {};
-}
-
-std::uint64_t throttled_ns(const std::string& file) {
-  if (file.empty()) return 0;
-  const std::string text = small_file(file.c_str());
-  for (const auto& [key, unit_ns] :
-       {std::pair<std::string_view, std::uint64_t>{"throttled_usec ", 1000},
-        {"throttled_time ", 1}}) {
-    const std::size_t at = text.find(key);
-    if (at == std::string::npos) continue;
-    std::uint64_t value = 0;
-    std::from_chars(text.data() + at + key.size(), text.data() + text.size(), value);
-    return value * unit_ns;
-  }
-  return 0;
-}
 
 template <class Number, class Value>
 void store(Number& to, Value value) {
@@ -135,8 +87,6 @@ void Page::write_header(const PageIdentity& identity) {
   if (::gethostname(host.data(), host.size() - 1) == 0) to.host.set(host.data());
   to.command.set(first_line(small_file("/proc/self/comm")));
   to.started_realtime_ns = clock_ns(CLOCK_REALTIME);
-  throttle_file_ = cpu_stat_path();
-  throttled_at_start_ns_ = throttled_ns(throttle_file_);
   touch(clock_ns(CLOCK_MONOTONIC));
   to.magic = kMagic;
 }
@@ -145,24 +95,6 @@ void Page::touch(std::int64_t monotonic_ns) {
   Header& to = content_.header;
   store(to.updated_realtime_ns, clock_ns(CLOCK_REALTIME));
   store(to.updated_monotonic_ns, monotonic_ns);
-  std::int64_t due = process_due_ns_.load(std::memory_order_relaxed);
-  if (monotonic_ns < due || !process_due_ns_.compare_exchange_strong(
-                                due, monotonic_ns + kProcessPeriodNs, std::memory_order_relaxed))
-    return;
-  refresh_process();
-}
-
-void Page::refresh_process() {
-  Header& to = content_.header;
-  const std::uint64_t throttled = throttled_ns(throttle_file_);
-  store(to.cpu_throttled_ns, throttled - std::min(throttled, throttled_at_start_ns_));
-  // Since Linux 6.2 the folder's size is the number of descriptors. On older ones it is 0, unknown:
-  // counting them takes milliseconds in a process with thousands.
-  struct stat descriptors {};
-  if (::stat("/proc/self/fd", &descriptors) == 0) store(to.descriptors_open, descriptors.st_size);
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0)
-    store(to.descriptors_limit, std::min<rlim_t>(limit.rlim_cur, UINT32_MAX));
 }
 
 std::int64_t Page::realtime_ns() { return clock_ns(CLOCK_REALTIME); }

@@ -141,8 +141,7 @@ class Page : public std::enable_shared_from_this<Page> {
   // the table is full. Called when a connection opens.
   LatencyEntry* latencies(std::uint32_t device, Way way, std::string_view peer);
 
-  // Notes that a lane has refreshed its rows; every two seconds one of them also refreshes the
-  // process's values, by three short system calls.
+  // Notes that a lane has refreshed its rows.
   void touch(std::int64_t monotonic_ns);
 
   static std::int64_t realtime_ns();
@@ -156,7 +155,6 @@ class Page : public std::enable_shared_from_this<Page> {
 
   explicit Page(PageFile file);
   void write_header(const PageIdentity& identity);
-  void refresh_process();
   template <class Record>
   auto& places();
   template <class Record>
@@ -166,10 +164,7 @@ class Page : public std::enable_shared_from_this<Page> {
   PageContent& content_;
   const pid_t owner_ = ::getpid();
   std::atomic<bool> has_ended_{false};
-  std::atomic<std::int64_t> process_due_ns_{0};
   std::atomic<std::uint64_t> next_connection_id_{1};
-  std::uint64_t throttled_at_start_ns_ = 0;
-  std::string throttle_file_;  // Empty: no quota is known.
   Places<kMaxLanes> lanes_;
   Places<kMaxConnections> connections_;
   Places<kMaxFlows> flows_;

@@ -59,7 +59,8 @@ struct Process {
   std::int64_t started_realtime_ns = 0;
   std::int64_t updated_realtime_ns = 0;   // The last refresh by any lane.
   std::int64_t updated_monotonic_ns = 0;  // The same by CLOCK_MONOTONIC.
-  std::uint64_t cpu_throttled_ns = 0;     // Stopped by its cgroup's CPU quota.
+  // Read by the reader itself while the process runs (process_facts.h).
+  std::uint64_t cpu_throttled_ns = 0;
   std::uint32_t descriptors_open = 0;
   std::uint32_t descriptors_limit = 0;
   std::uint64_t connections_unlisted = 0;  // Beyond the page's room.

@@ -99,12 +99,13 @@ std::string Lane::down_advice() const {
 void Lane::look_at_carrier(TimePoint now) {
   if (!logs_carrier_) return;
   if (state() == LinkState::kUp) {
-    had_carrier_ = true;
     if (std::exchange(has_logged_down_, false))
       path_log_.link_up(now, link_description_ + " has a carrier again");
     return;
   }
-  if (state() != LinkState::kDown || !had_carrier_ || has_logged_down_) return;
+  if (state() != LinkState::kDown || has_logged_down_) return;
+  // Before the first frame the NIC may still wait for its carrier, and connects say so.
+  if (link_->counters().rx_frames == 0) return;
   if (clients_.is_empty()) return;
   has_logged_down_ = true;
   path_log_.link_down(now, down_advice());

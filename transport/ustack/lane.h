@@ -82,7 +82,6 @@ class Lane final : public comms::Backend, private TurnEvents {
   WorkerThreads worker_threads_;
   Engine engine_;
   bool logs_carrier_ = false;
-  bool had_carrier_ = false;
   bool has_logged_down_ = false;
   // Time and counters at the last check for losses (on_watch()).
   TimePoint looked_for_losses_;

@@ -29,9 +29,9 @@ TEST(CountersTest, MeaningsAreSentences) {
 
 TEST(CountersTest, ValuesAreStoredByCounter) {
   CounterValues values;
-  values[Counter::kRxMissed] = 7;
-  EXPECT_EQ(values.all()[static_cast<std::size_t>(Counter::kRxMissed)], 7U);
-  EXPECT_EQ(values[Counter::kRxErrors], 0U);
+  values[Counter::kRxFrames] = 7;
+  EXPECT_EQ(values.all()[static_cast<std::size_t>(Counter::kRxFrames)], 7U);
+  EXPECT_EQ(values[Counter::kTxFrames], 0U);
 }
 
 }  // namespace

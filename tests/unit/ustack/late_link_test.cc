@@ -5,6 +5,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -26,29 +28,40 @@ using namespace test;
 
 using namespace std::chrono_literals;
 
+// Two processes whose NICs are joined by a cable; `state` is the carrier of the first.
+struct Cabled {
+  explicit Cabled(
+      LinkState at_start, const HostOptions& options = {},
+      const std::function<void(config::Fabric&)>& change = [](config::Fabric&) {})
+      : state(at_start) {
+    link::MemoryLinkOptions cable;
+    cable.mtu_bytes = options.mtu_bytes;
+    cable.states = {&state, nullptr};
+    auto links = link::make_memory_links(cable);
+    const std::array sources = {std::make_shared<MemoryNics>(), std::make_shared<MemoryNics>()};
+    sources[0]->add("mem0", std::move(links.first));
+    sources[1]->add("mem1", std::move(links.second));
+    config::Fabric fabric = one_nic_fabric(0, options);
+    change(fabric);
+    here = *create(fabric, test::cpus_of_this_process(), nullptr, sources[0]);
+    there = *create(one_nic_fabric(1, options), test::cpus_of_this_process(), nullptr, sources[1]);
+  }
+
+  std::atomic<LinkState> state;
+  std::unique_ptr<Transport> here;
+  std::unique_ptr<Transport> there;
+};
+
 // The link is down for longer than handshake_timeout_ms, which applies to peers only, and shorter
 // than tcp.connect_timeout_ms.
 TEST(LateLink, ConnectWaitsForTheCarrier) {
-  std::atomic<LinkState> state{LinkState::kDown};
-  const HostOptions options{.handshake_timeout_ms = 500};
-  link::MemoryLinkOptions cable;
-  cable.mtu_bytes = options.mtu_bytes;
-  cable.states = {&state, nullptr};
-  auto links = link::make_memory_links(cable);
-  std::array<std::shared_ptr<MemoryNics>, 2> sources = {std::make_shared<MemoryNics>(),
-                                                        std::make_shared<MemoryNics>()};
-  sources[0]->add("mem0", std::move(links.first));
-  sources[1]->add("mem1", std::move(links.second));
-  const auto here =
-      *create(one_nic_fabric(0, options), test::cpus_of_this_process(), nullptr, sources[0]);
-  const auto there =
-      *create(one_nic_fabric(1, options), test::cpus_of_this_process(), nullptr, sources[1]);
+  Cabled cabled(LinkState::kDown, {.handshake_timeout_ms = 500});
 
   std::thread carrier([&] {
     std::this_thread::sleep_for(800ms);
-    state.store(LinkState::kUp);
+    cabled.state.store(LinkState::kUp);
   });
-  const Pair pair = connect(*here, *there);
+  const Pair pair = connect(*cabled.here, *cabled.there);
   carrier.join();
   EXPECT_NE(pair.sender, nullptr);
   EXPECT_NE(pair.receiver, nullptr);
@@ -56,27 +69,14 @@ TEST(LateLink, ConnectWaitsForTheCarrier) {
 
 // Connects two NICs of this driver, pulls the cable of the first, and puts it back.
 std::vector<std::string> lines_of_an_outage(config::NicDriver driver) {
-  std::atomic<LinkState> state{LinkState::kUp};
-  const HostOptions options;
-  link::MemoryLinkOptions cable;
-  cable.mtu_bytes = options.mtu_bytes;
-  cable.states = {&state, nullptr};
-  auto links = link::make_memory_links(cable);
-  std::array<std::shared_ptr<MemoryNics>, 2> sources = {std::make_shared<MemoryNics>(),
-                                                        std::make_shared<MemoryNics>()};
-  sources[0]->add("mem0", std::move(links.first));
-  sources[1]->add("mem1", std::move(links.second));
-  config::Fabric fabric = one_nic_fabric(0, options);
-  fabric.nics[0].driver = driver;
-  fabric.nics[0].tap_interface = "tap7";
-  const auto here = *create(fabric, test::cpus_of_this_process(), nullptr, sources[0]);
-  const auto there =
-      *create(one_nic_fabric(1, options), test::cpus_of_this_process(), nullptr, sources[1]);
+  Cabled cabled(LinkState::kUp, {}, [driver](config::Fabric& fabric) {
+    fabric.nics[0].driver = driver;
+    fabric.nics[0].tap_interface = "tap7";
+  });
   test::LogCapture log;
-  const Pair pair = connect(*here, *there);
+  const Pair pair = connect(*cabled.here, *cabled.there);
   EXPECT_NE(pair.sender, nullptr);
-  std::this_thread::sleep_for(1200ms);  // It is seen up once.
-  state.store(LinkState::kDown);
+  cabled.state.store(LinkState::kDown);
   const auto all = [&log] {
     std::vector<std::string> lines = log.warnings();
     for (std::string line : log.infos()) lines.push_back(std::move(line));
@@ -93,7 +93,7 @@ std::vector<std::string> lines_of_an_outage(config::NicDriver driver) {
   };
   const bool is_expected = driver == config::NicDriver::kTap;
   wait_for("no carrier on", is_expected ? 20s : 1500ms);
-  state.store(LinkState::kUp);
+  cabled.state.store(LinkState::kUp);
   wait_for("has a carrier again", is_expected ? 20s : 100ms);
   return all();
 }

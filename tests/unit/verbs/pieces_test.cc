@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a request tells a profiler of its pieces (Request::pieces() of both comms).
+// The pieces that a request reports to a profiler (Request::pieces() of both comms).
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -83,9 +83,8 @@ void add_devices(const Page& page, const Window& window, const std::string& filt
     row.receive_rate = window.rate(device, Counter::kReceivedBytes);
     row.loss_share = losses[device.index].share();
     row.timeouts = window.count(device, Counter::kTimeoutRetransmissions);
-    row.dropped = window.count(device, Counter::kRxMissed) +
-                  window.count(device, Counter::kRxNoMemory) +
-                  window.count(device, Counter::kTxDropped);
+    row.dropped =
+        window.count(device, Counter::kRxNoMemory) + window.count(device, Counter::kTxDropped);
     if (filter.empty() || has(device.name, filter) || has(device.nic, filter) ||
         has(std::to_string(row.pid), filter))
       rows.devices.push_back(std::move(row));

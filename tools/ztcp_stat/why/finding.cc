@@ -40,8 +40,6 @@ const char* name_of(Rule rule) {
       return "late_threads";
     case Rule::kZeroWindow:
       return "zero_window";
-    case Rule::kRdma:
-      return "rdma_errors";
     case Rule::kSlowDevice:
       return "slow_device";
     case Rule::kSlowPeer:

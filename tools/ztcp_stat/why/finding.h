@@ -32,7 +32,6 @@ enum class Rule : std::uint8_t {
   kMtu,          // Packets are smaller than the device's MTU.
   kLate,         // This host's CPUs are busy with something else.
   kZeroWindow,   // A peer's TCP has closed its window.
-  kRdma,         // Completions with an error.
   kSlowDevice,   // One NIC among several is slower.
   kSlowPeer,     // One host among several is slower.
   kNoReceive,    // A peer posts no receive.

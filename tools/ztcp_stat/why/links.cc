@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Faults of this host's NICs: links, dropped and damaged frames, errors of RDMA.
+// Faults of this host's NICs: links, dropped and damaged frames.
 #include <fmt/format.h>
 
 #include "tools/ztcp_stat/view/units.h"
@@ -21,16 +21,9 @@ struct DropRule {
   const char* command;  // {}: the NIC.
 };
 constexpr DropRule kDropRules[] = {
-    {Counter::kRxMissed, Rule::kDrops,
-     "frames dropped by the NIC because its receive queue was full: its thread is too slow; give "
-     "the device more queues or CPUs",
-     "man 5 ztcp.conf  # queues, poller.cpus"},
     {Counter::kRxNoMemory, Rule::kDrops,
      "frames dropped because the pool of frames was empty: give the device more hugepages",
      "man 5 ztcp.conf  # hugepages"},
-    {Counter::kRxErrors, Rule::kDamaged,
-     "frames received with errors by the NIC: check cable and optics", "ethtool -m {}"},
-    {Counter::kTxErrors, Rule::kDrops, "frames not sent by the NIC", "dmesg | grep -i {}"},
     {Counter::kTxDropped, Rule::kDrops, "frames dropped because the link was down",
      "dmesg | grep -i {}"},
 };
@@ -85,13 +78,6 @@ void find_frame_faults(const Case& one, Findings& findings) {
                                       "last {}: a cable, NIC or switch damages frames",
                                       damaged, seconds_text(one.window.seconds())),
                           "ztcp_setup --check", static_cast<double>(damaged)});
-    const std::uint64_t errors = one.window.count(device, Counter::kCompletionErrors) +
-                                 one.window.count(device, Counter::kRailRecoveries);
-    if (errors > 0)
-      findings.push_back({Severity::kWarning, Rule::kRdma, device_name(one, device),
-                          fmt::format("had {} RDMA errors or recoveries in the last {}", errors,
-                                      seconds_text(one.window.seconds())),
-                          "ibv_devinfo -v; rdma statistic show", static_cast<double>(errors)});
   }
 }
 

@@ -40,7 +40,7 @@ stats::Snapshot small_job() {
     added.number = lane;
     added.queue_depth = 2;
     added.counters[stats::Counter::kSentBytes] = 1000 + lane;
-    added.counters[stats::Counter::kZeroWindowTime] = 1'250'000'000;
+    added.counters[stats::Counter::kLateTurnTime] = 1'250'000'000;
   }
   stats::Connection& connection = out.connections.emplace_back();
   connection.id = 9;
@@ -90,8 +90,7 @@ TEST(ExpositionTest, LanesOfADeviceAreSummedAndTimesAreSeconds) {
   const std::string text = text_of(small_job());
   const std::string labels = R"({node="node\"1\\",rank="3",pid="4711",device="ztcp0"})";
   EXPECT_NE(text.find("ztcp_sent_bytes_total" + labels + " 2001\n"), std::string::npos);
-  EXPECT_NE(text.find("ztcp_zero_window_time_seconds_total" + labels + " 2.5\n"),
-            std::string::npos);
+  EXPECT_NE(text.find("ztcp_late_turn_time_seconds_total" + labels + " 2.5\n"), std::string::npos);
   EXPECT_NE(text.find("ztcp_messages_in_flight" + labels + " 4\n"), std::string::npos);
   EXPECT_NE(text.find("ztcp_device_speed_bytes_per_second" + labels + " 12500000000"),
             std::string::npos);

@@ -12,7 +12,7 @@ namespace {
 TEST(Json, ProcessesWithTheirListsAndRates) {
   Looks looks(2);
   looks.counter(stats::Counter::kSentBytes) = 1234;
-  looks.counter(stats::Counter::kZeroWindowTime) = 5;
+  looks.counter(stats::Counter::kLateTurnTime) = 5;
   looks.now().process.config_hash = 0xabc;
   const nlohmann::json json = json_of(&looks.before, looks.after);
   const auto& process = json["processes"][0];
@@ -21,7 +21,7 @@ TEST(Json, ProcessesWithTheirListsAndRates) {
   EXPECT_EQ(process["config_hash"], "0000000000000abc");
   EXPECT_EQ(process["devices"][0]["send_bytes_per_s"], 1234.0);
   EXPECT_EQ(process["lanes"][0]["counters"]["sent_bytes"], 1234);
-  EXPECT_EQ(process["lanes"][0]["counters"]["zero_window_time_ns"], 5);
+  EXPECT_EQ(process["lanes"][0]["counters"]["late_turn_time_ns"], 5);
   EXPECT_EQ(process["connections"].size(), 2u);
   EXPECT_EQ(process["connections"][0]["bytes_per_s"], 1e8);
   EXPECT_EQ(process["flows"][1]["mss_bytes"], 8948);

@@ -58,7 +58,7 @@ TEST(Rows, DeviceSumsItsLanes) {
   looks.now().lanes[1].number = 1;
   for (stats::Lane& lane : looks.now().lanes) {
     lane.counters[stats::Counter::kSentBytes] = 500;
-    lane.counters[stats::Counter::kRxMissed] = 2;
+    lane.counters[stats::Counter::kRxNoMemory] = 2;
   }
   looks.then().lanes.push_back(looks.then().lanes[0]);
   looks.then().lanes[1].number = 1;
