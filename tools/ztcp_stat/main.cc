@@ -55,7 +55,7 @@ void add_selection(CLI::App& app, Command& command) {
       app.add_option("--folder", command.selection.folder, "Read the pages of this folder")
           ->type_name("DIR");
   app.add_option("--config", command.selection.config,
-                 "Read the pages of the run_dir of this ztcp.conf")
+                 "Only processes that have read this ztcp.conf")
       ->excludes(folder)
       ->type_name("FILE");
 }

@@ -19,14 +19,9 @@ import tempfile
 import time
 import unittest
 
+from processes import LIMIT_S, environment, free_port, wait_until
+
 PERF, REFERENCE, FAULTY = sys.argv[1:4]
-LIMIT_S = 60
-
-
-def environment(**more):
-    unwanted = ("RANK", "WORLD_SIZE", "OMPI_", "SLURM_", "MASTER_", "ZTCP_")
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
-    return {**clean, **more}
 
 
 def perf(*arguments, plugin=REFERENCE, **env):
@@ -42,20 +37,6 @@ def start(*arguments, plugin=REFERENCE, **env):
 def children_of(pid):
     with open(f"/proc/{pid}/task/{pid}/children") as file:
         return [int(child) for child in file.read().split()]
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + LIMIT_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError("waited too long")
-        time.sleep(0.01)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Operations(unittest.TestCase):

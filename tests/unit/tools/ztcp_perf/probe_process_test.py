@@ -16,18 +16,13 @@ import tempfile
 import time
 import unittest
 
+from processes import LIMIT_S, environment, free_port, wait_until
+
 PERF, REFERENCE = sys.argv[1:3]
 SSH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fake_ssh.py")
-LIMIT_S = 60
 # This machine is busy: nothing but faults made on purpose counts.
 LENIENT = ("--slow", "0", "--late", "1e6", "--loss", "100%")
 QUICK = ("--seconds", "0.05", *LENIENT)
-
-
-def environment(**more):
-    unwanted = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "OMPI_", "SLURM_", "PMI_", "MASTER_", "ZTCP_", "FAKE_")
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
-    return {**clean, **more}
 
 
 def start(*arguments, plugin=REFERENCE, **env):
@@ -45,20 +40,6 @@ def ended(process):
 
 def probe(*arguments, **env):
     return ended(start(*arguments, **env))
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + LIMIT_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError("waited too long")
-        time.sleep(0.01)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def descendants(pid):
