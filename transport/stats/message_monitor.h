@@ -2,8 +2,8 @@
 // Copyright the ztcp authors
 //
 // Judges the oldest message of a connection: slow, when it takes a multiple of the time that
-// messages of its size usually take with this peer, or stalled, when nothing of it has moved for a
-// set time. Pure; one for each connection, used by the thread that refreshes its statistics.
+// messages with this peer usually take, or stalled, when nothing of it has moved for a set time.
+// Pure; one for each connection, used by the thread that refreshes its statistics.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,9 @@ namespace ztcp::stats {
 
 struct MonitorSettings {
   bool is_on = true;
-  std::uint32_t slow_factor = 20;  // Times the p99 of the message's size class and peer.
-  // No message younger than this is slow, so that a busy microsecond is not news.
+  std::uint32_t slow_factor = 20;  // Times Facts::usual.
+  // No message younger than this is slow: small messages take microseconds, and a thread that
+  // waits for its CPU takes thousands of times as long.
   Duration slow_floor = std::chrono::milliseconds(200);
   Duration stalled_after = std::chrono::seconds(10);
 };
@@ -27,7 +28,7 @@ class MessageMonitor {
   struct Facts {
     Duration oldest{};  // Age of the oldest message that is not done; zero: no message is posted.
     Duration still{};   // Time since one of its bytes, or a message before it, moved.
-    Duration usual{};   // p99 of its size class and peer; zero: too few messages were measured.
+    Duration usual{};   // p99 of messages with its peer; zero: too few were measured.
   };
 
   // Returns true if the verdict has become worse, or fine again: worth a log line.
