@@ -143,6 +143,8 @@ void CommOf<Base, Posted, kRequests>::refresh_page(TimePoint now) {
     self().session().for_each_stream(
         [&](std::size_t index, const Stream& stream) { page_->note_stream(now, index, stream); });
     values.awaited = self().session().awaited();
+    if constexpr (kDirection == Direction::kSend)
+      page_->note_credit(now, self().session().credit_wait());
     // A session also keeps copies of messages that are done for NCCL.
     if (kDirection == Direction::kSend && in_flight_ == 0 && is_ready_now())
       values.awaited = msg::Awaited::kNothing;
@@ -213,6 +215,7 @@ void CommOf<Base, Posted, kRequests>::end(TimePoint now) {
   if (leaving_) return;  // Its goodbye may be in flight; the end of the process frees the rest.
   closing_ = true;
   on_doorbell(now);
+  refresh_page(now);  // Waits since the last refresh would be lost with the session.
   const bool is_abort = in_flight_ != 0 || !is_ready_now();
   if (!session_over_ && !is_abort) return self().session().close();
   fail_now(now, Error{Errc::kAborted, 0, "close"});

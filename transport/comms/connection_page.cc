@@ -51,6 +51,7 @@ ConnectionPage::ConnectionPage(const LanePlace& place, stats::Way way, Endpoint 
                                std::uint64_t communicator)
     : page_(place.page),
       stragglers_(place.stragglers),
+      waits_(place.waits),
       connection_{way, remote, communicator},
       latencies_(page_->latencies(place.device, way, to_string(remote.address))),
       row_(page_->take<stats::ConnectionRecord>()) {
@@ -76,6 +77,7 @@ void ConnectionPage::note_stream(TimePoint now, std::size_t index, const Stream&
   const StreamStatistics from = stream.stream_statistics(now);
   moved_bytes_ += from.sent_bytes + from.received_bytes;
   is_window_shut_ |= from.is_window_shut && from.unsent_bytes != 0;
+  add_waits(index, from);
   if (!row_) return;
   Flow* const seen = flow(index, from);
   if (seen == nullptr) return;
@@ -86,6 +88,27 @@ void ConnectionPage::note_stream(TimePoint now, std::size_t index, const Stream&
   record.rtt_p50_ns = stats::quantile_ns(seen->rtts.counts(), 0.5);
   record.rtt_p99_ns = stats::quantile_ns(seen->rtts.counts(), 0.99);
   seen->row.publish(record);
+}
+
+void ConnectionPage::add_waits(std::size_t index, const StreamStatistics& from) {
+  Summed& summed = summed_[index];
+  // A flow that was dialled again has another port, and counts from zero.
+  if (summed.local != from.local || summed.remote != from.remote)
+    summed = {.local = from.local, .remote = from.remote};
+  if (from.zero_windows > summed.zero_windows) {
+    waits_->zero_windows += from.zero_windows - summed.zero_windows;
+    summed.zero_windows = from.zero_windows;
+  }
+  if (from.zero_window_time > summed.zero_window_time) {
+    waits_->zero_window_ns += ns_of(from.zero_window_time - summed.zero_window_time);
+    summed.zero_window_time = from.zero_window_time;
+  }
+}
+
+void ConnectionPage::note_credit(TimePoint now, const msg::CreditWait& wait) {
+  const std::uint64_t time_ns = ns_of(wait.time(now));
+  waits_->credit_stalls += wait.times() - std::exchange(record_.credit_stalls, wait.times());
+  waits_->credit_stall_ns += time_ns - std::exchange(record_.credit_stall_ns, time_ns);
 }
 
 ConnectionPage::Flow* ConnectionPage::flow(std::size_t index, const StreamStatistics& from) {

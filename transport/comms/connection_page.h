@@ -18,6 +18,7 @@
 #include "transport/comms/deferred_log.h"
 #include "transport/comms/lane_page.h"
 #include "transport/comms/straggler_log.h"
+#include "transport/msg/credit.h"
 #include "transport/msg/session.h"
 #include "transport/stats/histogram.h"
 #include "transport/stats/message_monitor.h"
@@ -50,9 +51,11 @@ class ConnectionPage {
     TimePoint oldest{};  // When the oldest message in flight was posted; zero: none is.
     msg::Awaited awaited = msg::Awaited::kNothing;
   };
-  // A refresh is begin_round(), note_stream() for each living flow, and refresh().
+  // A refresh is begin_round(), note_stream() for each living flow, note_credit() of a sending
+  // session, and refresh().
   void begin_round();
   void note_stream(TimePoint now, std::size_t index, const Stream& stream);
+  void note_credit(TimePoint now, const msg::CreditWait& wait);
   void refresh(TimePoint now, const Values& values, DeferredLog& log);
   // The connection ends: what it has waited for is summed up.
   void end(TimePoint now, DeferredLog& log) {
@@ -78,11 +81,14 @@ class ConnectionPage {
     stats::Histogram rtts;
     bool is_seen = false;  // In this round.
   };
+  // Adds what has come up since the last round to the lane's sums.
+  void add_waits(std::size_t index, const StreamStatistics& from);
   // Null: the table is full, or memory is short.
   Flow* flow(std::size_t index, const StreamStatistics& from);
 
   const std::shared_ptr<stats::Page> page_;
   const std::shared_ptr<StragglerLog> stragglers_;
+  const std::shared_ptr<LaneWaits> waits_;
   const StragglerLog::Connection connection_;
   StragglerLog::Sums sums_;
   stats::MessageMonitor monitor_;
@@ -90,6 +96,14 @@ class ConnectionPage {
   stats::ConnectionRow row_;
   stats::ConnectionRecord record_{};
   std::array<std::unique_ptr<Flow>, msg::kMaxFlows> flows_;
+  // What the lane's sums hold of each flow, also of those without a place in the table.
+  struct Summed {
+    Endpoint local;
+    Endpoint remote;
+    std::uint32_t zero_windows = 0;
+    Duration zero_window_time{};
+  };
+  std::array<Summed, msg::kMaxFlows> summed_;
   // All flows together, in this round.
   std::uint64_t moved_bytes_ = 0;
   bool is_window_shut_ = false;

@@ -22,7 +22,7 @@ LanePlace lane_place(std::shared_ptr<stats::Page> page, const std::string& devic
   const auto number = page->device_named(device);
   if (!number) return {};
   return {std::move(page), *number, static_cast<std::uint32_t>(lane),
-          std::make_shared<StragglerLog>(device, monitor)};
+          std::make_shared<StragglerLog>(device, monitor), std::make_shared<LaneWaits>()};
 }
 
 LanePage::LanePage(LanePlace place) : place_(std::move(place)) {
@@ -54,6 +54,11 @@ void LanePage::publish(TimePoint now, Backend& backend, const LateTurns& late_tu
   counters[stats::Counter::kReceivedMessages] = backend.received_messages();
   counters[stats::Counter::kLateTurns] = late_turns.count();
   counters[stats::Counter::kLateTurnTime] = static_cast<std::uint64_t>(late_turns.total().count());
+  const LaneWaits& waits = *place_.waits;
+  counters[stats::Counter::kZeroWindows] = waits.zero_windows;
+  counters[stats::Counter::kZeroWindowTime] = waits.zero_window_ns;
+  counters[stats::Counter::kCreditStalls] = waits.credit_stalls;
+  counters[stats::Counter::kCreditStallTime] = waits.credit_stall_ns;
   counters[stats::Counter::kSlowMessages] = place_.stragglers->slow();
   counters[stats::Counter::kStalledMessages] = place_.stragglers->stalled();
   std::copy(counters.all().begin(), counters.all().end(), record_.counters.begin());

@@ -18,12 +18,22 @@
 
 namespace ztcp::comms {
 
+// Waits of all connections of a lane, also of those that have ended.
+struct LaneWaits {
+  std::uint64_t zero_windows = 0;
+  std::uint64_t zero_window_ns = 0;
+  std::uint64_t credit_stalls = 0;
+  std::uint64_t credit_stall_ns = 0;
+};
+
 // The place of a lane in the page. `page` null: the page is off.
 struct LanePlace {
   std::shared_ptr<stats::Page> page = nullptr;
-  std::uint32_t device = 0;                            // In the page.
-  std::uint32_t lane = 0;                              // Among the device's lanes.
-  std::shared_ptr<StragglerLog> stragglers = nullptr;  // The lane's; null where `page` is.
+  std::uint32_t device = 0;  // In the page.
+  std::uint32_t lane = 0;    // Among the device's lanes.
+  // The lane's; null where `page` is.
+  std::shared_ptr<StragglerLog> stragglers = nullptr;
+  std::shared_ptr<LaneWaits> waits = nullptr;
 };
 // Null without a page, or where the page does not list the device.
 LanePlace lane_place(std::shared_ptr<stats::Page> page, const std::string& device, std::size_t lane,

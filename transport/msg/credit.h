@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/clock.h"
 #include "transport/msg/record.h"
 
 namespace ztcp::msg {
@@ -94,6 +95,31 @@ class SenderCredit {
   std::uint64_t unposted_out_ = 0;  // Over all lanes.
   std::uint64_t allowance_bytes_ = 0;
   std::uint64_t window_ = 0;
+};
+
+// The time in which a session had messages to send, and the receiver's credit allowed none of them.
+class CreditWait {
+ public:
+  void set(TimePoint now, bool waits) {
+    if (waits == (since_ != kNever)) [[likely]]
+      return;
+    if (waits) {
+      ++times_;
+      since_ = now;
+    } else {
+      time_ += now - since_;
+      since_ = kNever;
+    }
+  }
+  std::uint64_t times() const { return times_; }
+  Duration time(TimePoint now) const {
+    return time_ + (since_ != kNever ? now - since_ : Duration::zero());
+  }
+
+ private:
+  std::uint64_t times_ = 0;
+  Duration time_{};  // Earlier waits.
+  TimePoint since_ = kNever;
 };
 
 }  // namespace ztcp::msg

@@ -41,16 +41,16 @@ SendSession::Choice SendSession::flow_with_most_room(std::uint64_t message_bytes
   return best;
 }
 
-void SendSession::pump() {
+void SendSession::pump(TimePoint now) {
   if (state_ != State::kReady) return;
-  while (dispatch_next()) {
+  while (dispatch_next(now)) {
   }
 }
 
 // Called after an event: reports finished messages, then sends what may go now.
-void SendSession::advance() {
+void SendSession::advance(TimePoint now) {
   complete_messages();
-  pump();
+  pump(now);
   if (is_closing_) finish_closing();
 }
 
@@ -81,9 +81,10 @@ SendSession::Next SendSession::next_new() {
 }
 
 // Sends one chunk. False when no chunk may go, or no flow has room.
-bool SendSession::dispatch_next() {
+bool SendSession::dispatch_next(TimePoint now) {
   if (unsent_.empty() && messages_with_lost_units_ == 0) return false;
   Next next = messages_with_lost_units_ != 0 ? next_lost() : next_new();
+  credit_wait_.set(now, next.message == nullptr);
   if (next.message == nullptr) {
     ask_if_it_helps();
     return false;
@@ -309,12 +310,12 @@ void SendSession::on_flow_up(TimePoint now, SendFlow& flow, const Ready& ready) 
     if (is_ended()) return;
   }
   if (wants_extra_flows_) start_extra_flows(now);
-  advance();
+  advance(now);
 }
 
-void SendSession::on_flow_acked(SendFlow& flow) {
+void SendSession::on_flow_acked(TimePoint now, SendFlow& flow) {
   if (!flow.is_up()) return;
-  advance();
+  advance(now);
   if (flow.is_up() && flow.has_peer_finished() && flow.is_drained()) flow.close();
 }
 

@@ -134,7 +134,7 @@ bool SendFlow::on_record(TimePoint now) {
   switch (reader_.header().type) {
     case RecordType::kCredit:
       if (const auto credit = decode_credit(body); credit && state_ >= State::kResuming) {
-        session_->on_credit(*credit);
+        session_->on_credit(now, *credit);
         return stream_ != nullptr;
       }
       break;
@@ -158,7 +158,7 @@ bool SendFlow::on_record(TimePoint now) {
       break;
     case RecordType::kBye:
       if (const auto bye = decode_bye(reader_.header(), body); bye && state_ == State::kUp) {
-        session_->on_bye(*bye);
+        session_->on_bye(now, *bye);
         return stream_ != nullptr;
       }
       break;
@@ -225,11 +225,11 @@ void SendFlow::version_error(TimePoint now) {
       FailureDetail{Reason::kVersion, /*from_peer=*/false, kWireVersion, reader_.version()});
 }
 
-void SendFlow::on_acked(TimePoint, std::uint64_t total_bytes) {
+void SendFlow::on_acked(TimePoint now, std::uint64_t total_bytes) {
   if (stream_ == nullptr) return;
   acked_bytes_ = total_bytes;
   is_blocked_ = false;
-  session_->on_flow_acked(*this);
+  session_->on_flow_acked(now, *this);
 }
 
 void SendFlow::on_delivered(TimePoint, std::uint64_t total_bytes) {

@@ -59,7 +59,7 @@ void SendSession::post(TimePoint now, SendMessage& message) {
     wants_extra_flows_ = true;
     if (state_ == State::kReady) start_extra_flows(now);
   }
-  pump();
+  pump(now);
   // Streams have copied it, so the owner's memory, which may be gone when the process ends, is not
   // needed. It is done once it would arrive even then.
   if (kept != nullptr && message.total() <= kMostCopied && kept->is_handed_out()) kept_.copy(*kept);
@@ -132,7 +132,7 @@ TimePoint SendSession::next_deadline() const {
   return deadline;
 }
 
-void SendSession::on_credit(const Credit& credit) {
+void SendSession::on_credit(TimePoint now, const Credit& credit) {
   SendLane* const lane = lanes_.find_or_add(credit.tag);
   if (lane == nullptr) return fail_without_lane();
   // A receiver names at most as many as it has buffers: it can't make this side's memory grow.
@@ -142,7 +142,7 @@ void SendSession::on_credit(const Credit& credit) {
   if (!credit_.on_credit(*lane, credit))
     return fail(Error{Errc::kProtocol, 0, "credit"}, FailureDetail{Reason::kProtocol});
   has_asked_ = false;
-  advance();
+  advance(now);
 }
 
 // A tag has no lane.
@@ -203,7 +203,7 @@ void SendSession::on_flow_lost(TimePoint now, SendFlow& flow, Error error) {
   flow.drop(SendFlow::State::kGone);
   doubt_flow(flow);
   has_asked_ = false;  // The request may be lost. The next credit shows whether to ask again.
-  if (peer_closed_) return advance();  // The peer has everything.
+  if (peer_closed_) return advance(now);  // The peer has everything.
   // TCP has probed a new flow's path in vain: another port may use the same path, and the reason is
   // known. Only a flow that has served before tries other ports.
   const bool takes_no_full_packets =
@@ -261,7 +261,7 @@ void SendSession::on_flow_closed(TimePoint now, SendFlow& flow) {
 
 // The receiver closes. It may do so as soon as it has everything, before our last acknowledgements
 // have arrived.
-void SendSession::on_bye(const Bye& bye) {
+void SendSession::on_bye(TimePoint now, const Bye& bye) {
   if (bye.messages < posted_)
     return fail(Error{Errc::kPeerClosed, 0, "the receiver closed with messages outstanding"},
                 FailureDetail{bye.process_ends ? Reason::kProcessEnded : Reason::kClosed,
@@ -271,7 +271,7 @@ void SendSession::on_bye(const Bye& bye) {
   peer_closed_ = true;
   peer_process_ended_ = bye.process_ends;
   lanes_.for_each([&](SendLane& lane) { credit_.on_all_received(lane); });
-  advance();
+  advance(now);
 }
 
 // The NIC decides whether the next port leads to that queue. A resume may try as long as it may
@@ -301,7 +301,7 @@ void SendSession::on_refusal(TimePoint now, SendFlow& flow, const Refusal& refus
   if (refusal.reason == Reason::kClosed && was_accepted_) {  // Replaces the bye that was lost with
                                                              // its flows.
     flow.drop(SendFlow::State::kGone);
-    return on_bye(Bye{refusal.ours});
+    return on_bye(now, Bye{refusal.ours});
   }
   fail(error, FailureDetail{refusal.reason, /*from_peer=*/true, refusal.ours, refusal.theirs});
 }

@@ -70,6 +70,7 @@ class SendSession {
   StreamHealth health() const;
   // For the statistics page.
   Awaited awaited();
+  const CreditWait& credit_wait() const { return credit_wait_; }
   // Calls visit(index, stream) for each living flow.
   template <class Visit>
   void for_each_stream(Visit&& visit) const {
@@ -85,10 +86,10 @@ class SendSession {
 
   void on_accept(const Accept& accept);
   [[nodiscard]] bool on_map(SendFlow& flow, const Map& map);
-  void on_credit(const Credit& credit);
+  void on_credit(TimePoint now, const Credit& credit);
   void on_flow_up(TimePoint now, SendFlow& flow, const Ready& ready);
-  void on_bye(const Bye& bye);
-  void on_flow_acked(SendFlow& flow);
+  void on_bye(TimePoint now, const Bye& bye);
+  void on_flow_acked(TimePoint now, SendFlow& flow);
   void on_flow_delivered();
   void on_flow_closed(TimePoint now, SendFlow& flow);
   // The stream is gone, or useless.
@@ -106,8 +107,8 @@ class SendSession {
   bool is_ended() const { return state_ == State::kEnded; }
 
   // send_dispatch.cc
-  void pump();
-  bool dispatch_next();
+  void pump(TimePoint now);
+  bool dispatch_next(TimePoint now);
   struct Choice {
     SendFlow* flow = nullptr;  // Null: none has room.
     std::size_t room_bytes = 0;
@@ -136,7 +137,7 @@ class SendSession {
   void expect_news();
   void ask_if_it_helps();
   void resolve(SendFlow& flow, SendMessage& message, const ChunkMap* held);
-  void advance();
+  void advance(TimePoint now);
 
   // send_watch.cc
   void watch_from(TimePoint now);
@@ -206,6 +207,7 @@ class SendSession {
   Lanes<SendLane> lanes_;
   std::size_t used_lanes_ = 0;  // Lanes that have had a message.
   SenderCredit credit_;
+  CreditWait credit_wait_;
   std::array<SendFlow, kMaxFlows> flows_;
 
   // See send_watch.cc.

@@ -60,6 +60,10 @@ struct CounterText {
   ROW(kWorkerCalls, "worker_calls", kCount, "Calls or copies given to workers.") \
   ROW(kCopiedBytes, "copied_bytes", kBytes, "Received bytes copied once more than necessary.") \
   ROW(kSendBufferFull, "send_buffer_full", kCount, "Sends that the kernel's buffer did not take.") \
+  ROW(kZeroWindows, "zero_windows", kCount, "Times that a peer's TCP closed its window (userspace TCP).") \
+  ROW(kZeroWindowTime, "zero_window_time", kNanoseconds, "Time for which bytes waited for room in the peer's TCP window, summed over flows.") \
+  ROW(kCreditStalls, "credit_stalls", kCount, "Times that a connection's messages began to wait for a receive of the peer.") \
+  ROW(kCreditStallTime, "credit_stall_time", kNanoseconds, "Time of these waits, summed over connections.") \
   ROW(kSlowMessages, "slow_messages", kCount, "Messages reported as slow.") \
   ROW(kStalledMessages, "stalled_messages", kCount, "Messages reported as stalled.")
 // clang-format on

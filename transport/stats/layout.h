@@ -22,7 +22,7 @@
 namespace ztcp::stats {
 
 inline constexpr std::uint64_t kMagic = 0x746174737063747a;  // "ztcpstat".
-inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint32_t kLayoutVersion = 2;
 
 inline constexpr std::size_t kMaxDevices = 64;
 inline constexpr std::size_t kMaxLanes = 128;
@@ -87,6 +87,8 @@ struct ConnectionRecord {
   std::uint64_t progress_ns;
   std::uint64_t slow_messages;
   std::uint64_t stalled_messages;
+  std::uint64_t credit_stalls;
+  std::uint64_t credit_stall_ns;
   std::int64_t opened_realtime_ns;
   std::int64_t updated_monotonic_ns;
   std::uint32_t device;
@@ -97,7 +99,7 @@ struct ConnectionRecord {
   std::uint8_t is_slow;
   std::uint8_t is_stalled;
   Text<16> state;
-  Text<64> peer;
+  Text<48> peer;  // Room for an IPv6 address and a port.
   Text<64> peer_host;
 };
 

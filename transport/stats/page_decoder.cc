@@ -155,6 +155,8 @@ class Decoder {
     to.progress_ns = record.progress_ns;
     to.slow_messages = record.slow_messages;
     to.stalled_messages = record.stalled_messages;
+    to.credit_stalls = record.credit_stalls;
+    to.credit_stall_ns = record.credit_stall_ns;
     to.is_slow = record.is_slow == 1;
     to.is_stalled = record.is_stalled == 1;
     to.opened_realtime_ns = record.opened_realtime_ns;

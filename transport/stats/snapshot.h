@@ -106,8 +106,10 @@ struct Connection {
   std::uint64_t progress_ns = 0;  // Time since a byte or message moved; 0 while nothing is posted.
   std::uint64_t slow_messages = 0;
   std::uint64_t stalled_messages = 0;
-  bool is_slow = false;     // The oldest message is.
-  bool is_stalled = false;  // The oldest message is.
+  std::uint64_t credit_stalls = 0;    // Times that messages began to wait for the peer's receive.
+  std::uint64_t credit_stall_ns = 0;  // Time of these waits.
+  bool is_slow = false;               // The oldest message is.
+  bool is_stalled = false;            // The oldest message is.
   std::int64_t opened_realtime_ns = 0;
   std::int64_t updated_monotonic_ns = 0;
 };
@@ -136,6 +138,7 @@ struct Flow {
   std::uint32_t spurious_recoveries = 0;
   std::uint64_t needless_bytes = 0;  // Retransmitted although the peer had them.
   std::uint32_t zero_windows = 0;
+  // Bytes waited for the peer's window: closed (userspace TCP), or too small (kernel's TCP).
   std::uint64_t zero_window_ns = 0;
 };
 

@@ -42,6 +42,8 @@ void Sender::reset() {
   persist_backoff_ = 0;
   peer_ack_delay_ = {};
   tally_ = {};
+  shut_since_ = kNever;
+  shut_time_ = {};
   pacer_ = {};
   rack_ = {};
   rtt_ = RttEstimator({settings_.rto_initial, settings_.rto_min, settings_.rto_max});
@@ -122,6 +124,8 @@ bool Sender::next(TimePoint now, TxFrame& frame, Outgoing& out) {
     tail_probe_due_ = false;
     if (send_tail_probe(now, frame, out)) return true;
   }
+  if (snd_wnd_bytes_ == 0) [[unlikely]]
+    note_shut_window(now);
   const bool lost = scoreboard_.lost_bytes() > 0;
   const std::uint32_t limit = lost ? 0 : new_data_limit();
   if (lost || limit > 0) {

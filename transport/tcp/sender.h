@@ -106,10 +106,9 @@ class Sender {
   SeqNum snd_max() const { return snd_max_; }
   std::uint32_t mss_bytes() const { return mss_bytes_; }
   std::uint32_t window_bytes() const { return snd_wnd_bytes_; }
-  // For how long the peer's window has been closed, in all.
+  // For how long unsent bytes have waited for the peer to open its closed window, in all.
   Duration zero_window_time(TimePoint now) const {
-    const bool is_shut = snd_wnd_bytes_ == 0 && tally_.zero_windows != 0;
-    return shut_time_ + (is_shut ? now - shut_since_ : Duration::zero());
+    return shut_time_ + (shut_since_ != kNever ? now - shut_since_ : Duration::zero());
   }
   std::uint32_t max_window_bytes() const { return max_window_bytes_; }
   std::uint64_t acked_bytes() const { return queue_.begin(); }
@@ -201,6 +200,9 @@ class Sender {
   void note_asked(TimePoint now) {
     if (asked_ == kNever) asked_ = now;
   }
+  void note_shut_window(TimePoint now) {
+    if (shut_since_ == kNever && unsent_bytes() != 0) shut_since_ = now;
+  }
   TimePoint user_deadline() const {
     return std::max(progress_, heard_shut_) + settings_.user_timeout;
   }
@@ -281,8 +283,9 @@ class Sender {
     std::uint32_t tail_probes = 0;
     std::uint32_t zero_windows = 0;
   } tally_;
-  TimePoint shut_since_{};  // When the peer last closed its window.
-  Duration shut_time_{};    // Earlier times of a closed window.
+  // Since when unsent bytes have waited for a closed window; kNever: none wait.
+  TimePoint shut_since_ = kNever;
+  Duration shut_time_{};  // Earlier such waits.
 };
 
 }  // namespace ztcp::tcp

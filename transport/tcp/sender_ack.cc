@@ -31,9 +31,9 @@ void Sender::on_ack(TimePoint now, const Ack& ack) {
       heard_shut_ = now;
       if (snd_wnd_bytes_ != 0) {
         ++tally_.zero_windows;
-        shut_since_ = now;
-      } else if (ack.window_bytes != 0 && tally_.zero_windows != 0) {
+      } else if (ack.window_bytes != 0 && shut_since_ != kNever) {
         shut_time_ += now - shut_since_;
+        shut_since_ = kNever;
       }
     }
     snd_wnd_bytes_ = ack.window_bytes;

@@ -36,8 +36,8 @@ class ConnectionPageTest : public testing::Test {
     device.carrier = static_cast<std::uint32_t>(stats::Carrier::kKernelSockets);
     device.name.set("ztcp0");
     page_->add_device(device);
-    connection_ =
-        ConnectionPage::open(lane_place(page_, "ztcp0", 0), stats::Way::kSend, kPagePeer, 77);
+    place_ = lane_place(page_, "ztcp0", 0);
+    connection_ = ConnectionPage::open(place_, stats::Way::kSend, kPagePeer, 77);
   }
   void refresh(TimePoint now, const ConnectionPage::Values& values, bool has_stream = true) {
     connection_->begin_round();
@@ -60,6 +60,7 @@ class ConnectionPageTest : public testing::Test {
 
   stats::PageFolder folder_;
   std::shared_ptr<stats::Page> page_;
+  LanePlace place_;
   KnownStream stream_;
   std::unique_ptr<ConnectionPage> connection_;
   DeferredLog log_;
@@ -98,6 +99,41 @@ TEST_F(ConnectionPageTest, ShutWindowIsTheReasonToWait) {
   stream_.now.unsent_bytes = 10;
   refresh(kPageOpened, in_flight(msg::Awaited::kNetwork));
   EXPECT_EQ(read().connections[0].waiting, stats::Waiting::kPeerWindow);
+}
+
+TEST_F(ConnectionPageTest, TellsWaitsForCreditAndForThePeersWindow) {
+  stream_.now.zero_windows = 2;
+  stream_.now.zero_window_time = milliseconds(30);
+  msg::CreditWait wait;
+  wait.set(kPageOpened, true);
+  connection_->note_credit(kPageOpened + milliseconds(4), wait);
+  refresh(kPageOpened, in_flight(msg::Awaited::kPeerReceive));
+  const stats::Snapshot snapshot = read();
+  EXPECT_EQ(snapshot.connections.at(0).credit_stalls, 1U);
+  EXPECT_EQ(snapshot.connections.at(0).credit_stall_ns, 4'000'000U);
+  EXPECT_EQ(snapshot.flows.at(0).zero_windows, 2U);
+  EXPECT_EQ(snapshot.flows.at(0).zero_window_ns, 30'000'000U);
+}
+
+TEST_F(ConnectionPageTest, TheLaneKeepsTheWaitsOfEndedFlowsAndConnections) {
+  stream_.now.zero_windows = 2;
+  stream_.now.zero_window_time = milliseconds(30);
+  refresh(kPageOpened, in_flight(msg::Awaited::kNetwork));
+  refresh(kPageOpened, in_flight(msg::Awaited::kNetwork));
+  EXPECT_EQ(place_.waits->zero_windows, 2U);
+  EXPECT_EQ(place_.waits->zero_window_ns, 30'000'000U);
+  stream_.now = {};  // A flow that was dialled again.
+  stream_.now.local = {IpAddress(Ipv4Address{0x0a000001}), 4712};
+  stream_.now.zero_window_time = milliseconds(5);
+  refresh(kPageOpened, in_flight(msg::Awaited::kNetwork));
+  EXPECT_EQ(place_.waits->zero_window_ns, 35'000'000U);
+  msg::CreditWait wait;
+  wait.set(kPageOpened, true);
+  wait.set(kPageOpened + milliseconds(1), false);
+  for (int i = 0; i < 2; ++i) connection_->note_credit(kPageOpened + milliseconds(9), wait);
+  connection_.reset();
+  EXPECT_EQ(place_.waits->credit_stalls, 1U);
+  EXPECT_EQ(place_.waits->credit_stall_ns, 1'000'000U);
 }
 
 TEST_F(ConnectionPageTest, AMessageWithoutProgressIsMarkedAndLoggedAsStalled) {

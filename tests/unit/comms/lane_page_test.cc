@@ -63,6 +63,20 @@ TEST_F(LanePageTest, ListsTheLaneTwiceASecond) {
   EXPECT_EQ(snapshot->devices[0].link, stats::LinkStatus::kUp);
 }
 
+TEST_F(LanePageTest, CountsTheWaitsOfItsConnections) {
+  const LanePlace place = lane_place(page_, "ztcp0", 0);
+  LanePage lane(place);
+  *place.waits = {.zero_windows = 1, .zero_window_ns = 2, .credit_stalls = 3, .credit_stall_ns = 4};
+  lane.refresh(kFirstRefresh, backend_, late_turns_, 0);
+  const auto snapshot = stats::read_page(folder_.path() / page_->file_name());
+  ASSERT_TRUE(snapshot);
+  const stats::CounterValues& counters = snapshot->lanes.at(0).counters;
+  EXPECT_EQ(counters[stats::Counter::kZeroWindows], 1U);
+  EXPECT_EQ(counters[stats::Counter::kZeroWindowTime], 2U);
+  EXPECT_EQ(counters[stats::Counter::kCreditStalls], 3U);
+  EXPECT_EQ(counters[stats::Counter::kCreditStallTime], 4U);
+}
+
 TEST_F(LanePageTest, RefreshesFewConnectionsInATurnAndAllInARound) {
   int refreshed = 0;
   constexpr int kClients = 70;

@@ -53,6 +53,26 @@ TEST_F(SendSessionTest, SendsPostedMessagesPlainlyAndOthersWithinTheAllowance) {
   EXPECT_EQ(sent[0].size_bytes, 904U);
 }
 
+TEST_F(SendSessionTest, MeasuresTheTimeWithoutCredit) {
+  using std::chrono::milliseconds;
+  Dialled& d = accept(0);
+  post(8192);  // The whole allowance.
+  EXPECT_EQ(session->credit_wait().times(), 0U);
+  post(100);
+  now += milliseconds(3);
+  EXPECT_EQ(session->credit_wait().times(), 1U);
+  EXPECT_EQ(session->credit_wait().time(now), milliseconds(3)) << "while it lasts, too";
+  post(100);
+  now += milliseconds(2);
+  say(d, Credit{2, 0, 0});
+  now += milliseconds(5);
+  EXPECT_EQ(session->credit_wait().times(), 2U) << "the third message waits, too";
+  say(d, Credit{3, 0, 0});
+  now += milliseconds(5);
+  EXPECT_EQ(session->credit_wait().times(), 2U);
+  EXPECT_EQ(session->credit_wait().time(now), milliseconds(10)) << "a sent message waits no more";
+}
+
 // In the order of posting, except for lanes without credit.
 TEST_F(SendSessionTest, SkipsMessagesOfLanesWithoutCredit) {
   Dialled& d = accept(0);

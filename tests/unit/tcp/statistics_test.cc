@@ -99,6 +99,33 @@ TEST_F(Statistics, CountLossesAndRetransmissions) {
   EXPECT_EQ(only().zero_windows, 1U);
 }
 
+TEST_F(Statistics, CountTheTimeForWhichBytesWaitForAClosedWindow) {
+  peer.open();
+  const auto waited = [&] {
+    return peer.user.stream->stream_statistics(peer.now).zero_window_time;
+  };
+  peer.write(kMss);
+  peer.collect();
+  peer.send({.seq = peer.peer_nxt(), .ack = seq(1), .window = 0});
+  peer.collect();
+  peer.advance(5ms);
+  EXPECT_EQ(waited(), Duration::zero()) << "no bytes wait";
+  peer.write(kMss);
+  peer.collect();
+  peer.advance(3ms);
+  EXPECT_EQ(waited(), 3ms) << "while it lasts, too";
+  peer.send({.seq = peer.peer_nxt(), .ack = seq(1)});
+  peer.collect();
+  peer.advance(7ms);
+  EXPECT_EQ(waited(), 3ms);
+  peer.send({.seq = peer.peer_nxt(), .ack = seq(2), .window = 0});
+  peer.write(kMss);
+  peer.collect();
+  peer.advance(2ms);
+  EXPECT_EQ(waited(), 5ms);
+  EXPECT_EQ(only().zero_windows, 2U);
+}
+
 TEST_F(Statistics, CountReceivedBytesAndSegments) {
   peer.open();
   peer.send_data(100, peer.first());

@@ -98,6 +98,8 @@ json connection_of(const stats::Connection& c, const Window& window) {
           {"without_progress_ns", c.progress_ns},
           {"slow_messages", c.slow_messages},
           {"stalled_messages", c.stalled_messages},
+          {"credit_stalls", c.credit_stalls},
+          {"credit_stall_time_ns", c.credit_stall_ns},
           {"slow", c.is_slow},
           {"stalled", c.is_stalled},
           {"opened_realtime_ns", c.opened_realtime_ns}};
