@@ -54,6 +54,7 @@ struct PciConfig {
   std::uint32_t rx_frames = 8192;     // Per queue.
   // Host class A. False: payload is copied once into hugepages.
   bool device_reads_user_memory = false;
+  bool counts_drops = false;  // LinkCounters::nic is kept, which takes a thread.
 };
 
 // A link for each queue, joined as in shards.h. More queues than the device has: kBadConfig, which

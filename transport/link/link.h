@@ -16,6 +16,7 @@
 #include "core/frame.h"
 #include "core/link_state.h"
 #include "core/result.h"
+#include "transport/link/nic_drops.h"
 #include "transport/wire/receive_spread.h"
 
 namespace ztcp::link {
@@ -57,6 +58,7 @@ struct LinkCounters {
   std::uint64_t tx_ring_full = 0;
   std::uint64_t tx_dropped = 0;  // Link down, or a frame that the link can never carry.
   std::uint64_t tx_copied_bytes = 0;
+  NicDrops nic;  // Of the whole NIC; told by the link of its first queue.
 };
 
 // How much a link would accept now.

@@ -18,9 +18,16 @@ OpenPort::OpenPort(Port its_port, PortLinkOptions its_options)
   if (!started) return;
   spread = port.read_spread();
   read_carrier();
+  if (options.counts_drops)
+    drop_reader_.emplace([this, id = port.id()] {
+      // A NIC that is gone answers with ones.
+      const bool answers = !dpdk_panicked() && !ztcp::is_lost(device_state());
+      return answers ? read_nic_drops(id) : std::nullopt;
+    });
 }
 
 OpenPort::~OpenPort() {
+  stop_counting();
   if (options.user_memory == nullptr || in_forked_child()) return;
   // Before the memory that the device may still read is unmapped.
   give_back();
@@ -32,8 +39,17 @@ void OpenPort::leave() {
   if (polling_.fetch_sub(1, std::memory_order_acq_rel) == 1) give_back();
 }
 
+void OpenPort::stop_counting() {
+  if (!drop_reader_) return;
+  if (dpdk_panicked())
+    drop_reader_->abandon();
+  else
+    drop_reader_->stop();
+}
+
 void OpenPort::give_back() {
   if (given_back_.load(std::memory_order_relaxed)) return;
+  stop_counting();
   if (watch_) watch_->forget_port();
   port.give_back_device();
   given_back_.store(true, std::memory_order_release);
@@ -45,6 +61,9 @@ void OpenPort::bequeath(std::vector<std::uint32_t> keys) {
 }
 
 void OpenPort::read_carrier() {
+  const auto control =
+      drop_reader_ ? drop_reader_->try_to_control() : std::unique_lock<std::mutex>();
+  if (drop_reader_ && !control.owns_lock()) return;
   rte_eth_link link{};
   const bool up =
       rte_eth_link_get_nowait(port.id(), &link) == 0 && link.link_status == RTE_ETH_LINK_UP;

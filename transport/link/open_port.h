@@ -18,6 +18,7 @@
 #include "transport/link/device_watch.h"
 #include "transport/link/dma_map.h"
 #include "transport/link/dpdk_port.h"
+#include "transport/link/drop_reader.h"
 
 namespace ztcp::link {
 
@@ -25,6 +26,7 @@ struct PortLinkOptions {
   std::string description;
   bool reconnects = false;        // A memif client: restarts when its server is gone.
   bool watches_device = false;    // PCI: releases the NIC when it is lost.
+  bool counts_drops = false;      // Reads the drops that only the NIC counts.
   DmaMap* user_memory = nullptr;  // PCI of host class A; null: memory can't be mapped.
 };
 
@@ -48,8 +50,10 @@ class OpenPort {
 
   // Called by the first queue's thread, since it may need an answer of the firmware (ice, bnxt) or
   // an exit from the virtual machine (virtio); the others use its result.
+  // Does nothing while a reading of the drops is under way.
   void read_carrier();
   bool has_carrier() const { return carrier_.load(std::memory_order_relaxed); }
+  NicDrops drops() const { return drop_reader_ ? drop_reader_->drops() : NicDrops{}; }
   std::uint32_t speed_mbps() const { return speed_mbps_.load(std::memory_order_relaxed); }
 
   PortLinkOptions options;
@@ -60,7 +64,10 @@ class OpenPort {
  private:
   void give_back();
 
+  void stop_counting();
+
   std::optional<DeviceWatch> watch_;
+  std::optional<DropReader> drop_reader_;
   std::atomic<std::uint16_t> polling_;
   std::atomic<bool> given_back_{false};
   std::atomic<bool> carrier_{false};

@@ -159,6 +159,7 @@ Result<std::vector<std::unique_ptr<Link>>> open_pci(const PciConfig& config) {
   PortLinkOptions options;
   options.description = fmt::format("{} {}", config.address, port->abilities().driver);
   options.watches_device = true;
+  options.counts_drops = config.counts_drops;
   if (config.device_reads_user_memory && port->abilities().chained_buffers) {
     if (const Status reached = reach_user_memory()) {
       options.user_memory = &user_memory();

@@ -344,6 +344,7 @@ void PortLink::look_after_port() {
   if (has_abandoned_ && (builder_.attached() == 0 || counters_.tx_frames >= abandoned_until_frame_))
     unmap_abandoned();
   carrier_ = started_ && read_carrier();
+  if (queue_ == 0) counters_.nic = open_->drops();
   const bool up = is_up();
   looks_down_ = up ? 0 : looks_down_ + 1;
   if (open_->options.reconnects && !up && (!started_ || looks_down_ >= kLooksBeforeReconnect)) {

@@ -41,6 +41,10 @@ struct CounterText {
   ROW(kRxFrames, "rx_frames", kCount, "Frames received.") \
   ROW(kTxFrames, "tx_frames", kCount, "Frames sent.") \
   ROW(kRxNoMemory, "rx_no_memory", kCount, "Frames dropped because the memory for them was used up.") \
+  ROW(kNicRxMissed, "nic_rx_missed", kCount, "Frames that the NIC dropped because its receive ring was full.") \
+  ROW(kNicRxNoBuffers, "nic_rx_no_buffers", kCount, "Times that the NIC's driver got no buffer for its receive ring.") \
+  ROW(kNicRxErrors, "nic_rx_errors", kCount, "Damaged frames that the NIC dropped.") \
+  ROW(kNicTxErrors, "nic_tx_errors", kCount, "Frames that the NIC could not send.") \
   ROW(kTxRingFull, "tx_ring_full", kCount, "Bursts that waited for room in the send ring.") \
   ROW(kTxDropped, "tx_dropped", kCount, "Frames dropped because the link was down.") \
   ROW(kResetsSent, "resets_sent", kCount, "Connections reset by this side.") \

@@ -25,6 +25,7 @@
 #include "transport/link/shm_link.h"
 #include "transport/link/tap_link.h"
 #include "transport/plan/device_plan.h"
+#include "transport/stats/process_page.h"
 #include "transport/ustack/nic.h"
 #include "transport/ustack/nic_choice.h"
 #include "transport/ustack/ustack_transport.h"
@@ -223,6 +224,7 @@ class DpdkNics final : public NicSource {
     out.fewer_queues_will_do = nic.queues == config::kAutoQueues;
     out.rx_frames = hugepage::receive_frames(out.queues);
     // Without an IOMMU the kernel may move user pages under the device.
+    out.counts_drops = stats::process_page() != nullptr;
     out.device_reads_user_memory = fabric_.host.host_class == config::HostClass::kIommu;
     return out;
   }

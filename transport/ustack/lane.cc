@@ -77,6 +77,10 @@ void Lane::read_counters(stats::CounterValues& to) const {
   to[Counter::kRxFrames] = from.link.rx_frames;
   to[Counter::kTxFrames] = from.link.tx_frames;
   to[Counter::kRxNoMemory] = from.tcp.rx_dropped_no_memory + from.link.rx_dropped_no_memory;
+  to[Counter::kNicRxMissed] = from.link.nic.rx_missed;
+  to[Counter::kNicRxNoBuffers] = from.link.nic.rx_no_buffers;
+  to[Counter::kNicRxErrors] = from.link.nic.rx_errors;
+  to[Counter::kNicTxErrors] = from.link.nic.tx_errors;
   to[Counter::kTxRingFull] = from.ring_full;
   to[Counter::kTxDropped] = from.link.tx_dropped;
   to[Counter::kResetsSent] = from.tcp.tx_resets;

@@ -56,6 +56,7 @@ class PortLinkTest : public testing::Test {
     PortLinkOptions options;
     options.description = "net_ring0 net_ring";
     options.watches_device = true;
+    options.counts_drops = true;
     options.user_memory = &memory_;
     open_ = std::make_shared<OpenPort>(std::move(*port), std::move(options));
     ASSERT_TRUE(open_->started);

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,8 @@ int __real_rte_eth_dev_adjust_nb_rx_tx_desc(std::uint16_t port, std::uint16_t* r
                                             std::uint16_t* tx);
 int __wrap_rte_eth_dev_adjust_nb_rx_tx_desc(std::uint16_t port, std::uint16_t* rx,
                                             std::uint16_t* tx);
+int __real_rte_eth_stats_get(std::uint16_t port, rte_eth_stats* stats);
+int __wrap_rte_eth_stats_get(std::uint16_t port, rte_eth_stats* stats);
 }
 
 namespace ztcp::link {
@@ -40,9 +44,21 @@ namespace {
 // Non-zero: the only ring size that the driver supports.
 std::uint16_t g_only_ring_size = 0;
 
+// Frames that the driver reports as missed.
+std::atomic<std::uint64_t> g_missed{0};
+
 using test::flatten;
 using test::SentFrame;
 using test::within_seconds;
+
+TEST_F(PortLinkTest, TellsTheDropsThatTheNicCounts) {
+  EXPECT_TRUE(within_seconds(10, [&] {
+    ++g_missed;
+    std::array<RxFrame, 1> frames;
+    link_->receive(frames);
+    return link_->counters().nic.rx_missed != 0;
+  }));
+}
 
 TEST_F(PortLinkTest, SendsMappedMemoryInPlace) {
   std::array<std::byte, 1000> user{};
@@ -358,4 +374,10 @@ int __wrap_rte_eth_dev_adjust_nb_rx_tx_desc(std::uint16_t port, std::uint16_t* r
   if (only == 0) return __real_rte_eth_dev_adjust_nb_rx_tx_desc(port, rx, tx);
   *rx = *tx = only;
   return 0;
+}
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the linker's name.
+int __wrap_rte_eth_stats_get(std::uint16_t port, rte_eth_stats* stats) {
+  const int rc = __real_rte_eth_stats_get(port, stats);
+  stats->imissed += ztcp::link::g_missed;
+  return rc;
 }

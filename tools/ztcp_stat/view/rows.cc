@@ -83,8 +83,9 @@ void add_devices(const Page& page, const Window& window, const std::string& filt
     row.receive_rate = window.rate(device, Counter::kReceivedBytes);
     row.loss_share = losses[device.index].share();
     row.timeouts = window.count(device, Counter::kTimeoutRetransmissions);
-    row.dropped =
-        window.count(device, Counter::kRxNoMemory) + window.count(device, Counter::kTxDropped);
+    for (const Counter drops : {Counter::kRxNoMemory, Counter::kTxDropped, Counter::kNicRxMissed,
+                                Counter::kNicRxErrors, Counter::kNicTxErrors})
+      row.dropped += window.count(device, drops);
     if (filter.empty() || has(device.name, filter) || has(device.nic, filter) ||
         has(std::to_string(row.pid), filter))
       rows.devices.push_back(std::move(row));

@@ -26,6 +26,12 @@ constexpr DropRule kDropRules[] = {
      "man 5 ztcp.conf  # hugepages"},
     {Counter::kTxDropped, Rule::kDrops, "frames dropped because the link was down",
      "dmesg | grep -i {}"},
+    {Counter::kNicRxMissed, Rule::kDrops,
+     "frames dropped by its NIC because the receive ring was full: the thread that polls it runs "
+     "late or can't keep up",
+     "ztcp_stat  # LATE; more CPUs for this job, or queues = 2 for the NIC"},
+    {Counter::kNicTxErrors, Rule::kDrops, "frames that its NIC could not send",
+     "dmesg | grep -i {}"},
 };
 
 std::string nic_of(const stats::Device& device) {
@@ -71,7 +77,8 @@ void find_frame_faults(const Case& one, Findings& findings) {
            fmt::format(fmt::runtime(drops.command), nic_of(device)), share});
     }
     const std::uint64_t damaged = one.window.count(device, Counter::kBadChecksums) +
-                                  one.window.count(device, Counter::kMalformedFrames);
+                                  one.window.count(device, Counter::kMalformedFrames) +
+                                  one.window.count(device, Counter::kNicRxErrors);
     if (damaged >= kFewFrames)
       findings.push_back({Severity::kWarning, Rule::kDamaged, device_name(one, device),
                           fmt::format("received {} frames with a wrong checksum or format in the "

@@ -114,6 +114,11 @@ inline constexpr std::array kUnusual = {
     NicCounter{"arp_unresolved", of_tcp<&Tcp::arp_unresolved>},
     NicCounter{"tx_ring_full", [](const NicCounts& counts) { return counts.ring_full; }},
     NicCounter{"tx_dropped", of_link<&Link::tx_dropped>},
+    NicCounter{"nic_rx_missed", [](const NicCounts& counts) { return counts.link.nic.rx_missed; }},
+    NicCounter{"nic_rx_no_buffers",
+               [](const NicCounts& counts) { return counts.link.nic.rx_no_buffers; }},
+    NicCounter{"nic_rx_errors", [](const NicCounts& counts) { return counts.link.nic.rx_errors; }},
+    NicCounter{"nic_tx_errors", [](const NicCounts& counts) { return counts.link.nic.tx_errors; }},
 };
 
 }  // namespace nic_counter

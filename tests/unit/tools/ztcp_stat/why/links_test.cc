@@ -39,6 +39,21 @@ TEST(Links, DroppedFramesByReason) {
             std::string::npos);
 }
 
+TEST(Links, DropsThatOnlyTheNicCounts) {
+  Looks looks;
+  looks.counter(Counter::kRxFrames) = 9000;
+  looks.counter(Counter::kNicRxMissed) = 1000;
+  looks.counter(Counter::kNicTxErrors) = 1;
+  looks.counter(Counter::kNicRxErrors) = 10;
+  const Findings findings = looks.findings();
+  ASSERT_EQ(count(findings, Rule::kDrops), 2u);
+  EXPECT_NE(first(findings, Rule::kDrops)
+                .text.find("1000 frames dropped by its NIC because the receive ring was full"),
+            std::string::npos);
+  EXPECT_EQ(first(findings, Rule::kDrops).severity, Severity::kSevere);
+  EXPECT_EQ(count(findings, Rule::kDamaged), 1u);
+}
+
 TEST(Links, DropsOfThePastAreNoFault) {
   Looks looks;
   looks.then().lanes[0].counters[Counter::kRxNoMemory] = 50;
