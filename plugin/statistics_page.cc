@@ -59,6 +59,10 @@ void list_devices(const std::vector<Device>& devices) {
     stats::DeviceRecord record{};
     record.carrier = static_cast<std::uint32_t>(stats::Carrier::kKernelSockets);
     record.speed_mbps = device.properties.speed_mbps;
+    record.mtu_bytes = device.properties.mtu_bytes;
+    record.numa_node = device.properties.numa_node;
+    record.address.set(device.properties.address);
+    record.gpu.set(device.properties.gpu);
     record.name.set(device.properties.name);
     record.nic.set(nic_of(device.properties));
     if (device.transport != nullptr) {

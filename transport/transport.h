@@ -70,6 +70,11 @@ struct DeviceProperties {
   bool dmabuf = false;
   bool registration_is_global = false;
   bool force_flush = false;
+  // For an operator.
+  std::uint32_t mtu_bytes = 0;  // Of IP packets; of RDMA the payload of a packet. 0: unknown.
+  std::string address;          // Of a device of several NICs: each, with commas. Empty: unknown.
+  std::int32_t numa_node = -1;  // -1: unknown.
+  std::string gpu;              // PCI address or UUID of the GPU that it serves; empty: any.
 };
 
 // The part of NCCL's handle that leads a peer to a listener. The bytes are opaque to plugin/, which

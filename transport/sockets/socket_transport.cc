@@ -63,6 +63,10 @@ DeviceProperties properties_of(const Device& device, int max_comms) {
   out.max_comms = max_comms;
   out.max_receives = static_cast<int>(kMaxReceives);
   out.host_pointers = true;
+  out.mtu_bytes = device.mtu_bytes;
+  out.address = to_string(device.address);
+  out.numa_node = device.numa_node;
+  out.gpu = device.gpu_pci.empty() ? device.gpu_uuid : device.gpu_pci;
   return out;
 }
 

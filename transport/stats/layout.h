@@ -58,9 +58,12 @@ struct DeviceRecord {
   std::uint32_t link;     // LinkStatus.
   std::uint32_t speed_mbps;
   std::uint32_t mtu_bytes;
+  std::int32_t numa_node;
+  std::uint32_t reserved;
   Text<32> name;
   Text<64> nic;
   Text<64> address;
+  Text<48> gpu;
   Text<448> plan;
 };
 
@@ -216,17 +219,17 @@ inline constexpr std::size_t kPageBytes = sizeof(PageContent);
 static_assert(kPageBytes < std::size_t{2} << 20);
 static_assert(std::is_trivially_copyable_v<PageContent>);
 static_assert(sizeof(Header) == 4096);
-static_assert(sizeof(Entry<DeviceRecord>) == 640);
+static_assert(sizeof(Entry<DeviceRecord>) == 704);
 static_assert(sizeof(Entry<LaneRecord>) == 832);
 static_assert(sizeof(Entry<ConnectionRecord>) == 256);
 static_assert(sizeof(Entry<FlowRecord>) == 320);
 static_assert(sizeof(LatencyEntry) == 1920);
 static_assert(offsetof(Header, updated_realtime_ns) == 768);
 static_assert(offsetof(PageContent, devices) == 4096);
-static_assert(offsetof(PageContent, lanes) == 45056);
-static_assert(offsetof(PageContent, connections) == 151552);
-static_assert(offsetof(PageContent, flows) == 413696);
-static_assert(offsetof(PageContent, latencies) == 1069056);
-static_assert(kPageBytes == 1560576);
+static_assert(offsetof(PageContent, lanes) == 49152);
+static_assert(offsetof(PageContent, connections) == 155648);
+static_assert(offsetof(PageContent, flows) == 417792);
+static_assert(offsetof(PageContent, latencies) == 1073152);
+static_assert(kPageBytes == 1564672);
 
 }  // namespace ztcp::stats

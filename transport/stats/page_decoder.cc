@@ -112,7 +112,9 @@ class Decoder {
                                      .plan = text_of(record->plan),
                                      .speed_mbps = record->speed_mbps,
                                      .mtu_bytes = record->mtu_bytes,
-                                     .address = text_of(record->address)});
+                                     .address = text_of(record->address),
+                                     .numa_node = record->numa_node < 0 ? -1 : record->numa_node,
+                                     .gpu = text_of(record->gpu)});
   }
 
   bool knows_device(std::uint32_t device) const {

@@ -74,8 +74,10 @@ struct Device {
   std::string nic;   // PCI address or interface.
   std::string plan;  // Text of the init line: lanes, mode, reasons.
   std::uint32_t speed_mbps = 0;
-  std::uint32_t mtu_bytes = 0;
-  std::string address;
+  std::uint32_t mtu_bytes = 0;  // 0: unknown.
+  std::string address;          // Of a device of several NICs: each, with commas.
+  int numa_node = -1;           // -1: unknown.
+  std::string gpu{};            // The one that it serves; empty: any.
 };
 
 struct Lane {

@@ -71,6 +71,10 @@ DeviceProperties device_properties(const config::Fabric& fabric, const config::N
   out.max_receives = static_cast<int>(kMaxReceives);
   out.nccl_devices = nccl_devices(fabric, nic, fabric.tunes_channels);
   out.host_pointers = true;
+  out.mtu_bytes = nic.mtu_bytes;
+  out.address = to_string(nic.address.address);
+  out.numa_node = nic.numa_node;
+  out.gpu = nic.gpu_pci.empty() ? nic.gpu_uuid : nic.gpu_pci;
   return out;
 }
 

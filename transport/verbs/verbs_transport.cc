@@ -36,6 +36,13 @@ DeviceProperties properties_of(const Device& device, int max_comms) {
   out.cuda_pointers = device.fault.empty() && device.has_peer_memory;
   out.dmabuf = device.fault.empty() && device.has_dmabuf;
   out.registration_is_global = true;
+  out.mtu_bytes = device.is_tcp ? device.exchange.mtu_bytes : device.mtu_bytes;
+  if (device.is_tcp)
+    out.address = to_string(device.exchange.address);
+  else if (device.fault.empty())
+    out.address = to_string(device.address.gid.gid);
+  out.numa_node = device.numa_node;
+  out.gpu = device.gpu_pci.empty() ? device.gpu_uuid : device.gpu_pci;
   return out;
 }
 
@@ -47,6 +54,7 @@ DeviceProperties properties_of(const RailSet& set, int max_comms) {
     if (rail.get() == &set.first() || !rail->is_usable()) continue;
     const DeviceProperties other = properties_of(rail->device, max_comms);
     out.speed_mbps += other.speed_mbps;
+    if (!other.address.empty()) out.address += (out.address.empty() ? "" : ", ") + other.address;
     if (rail->device.is_tcp) continue;
     out.cuda_pointers = out.cuda_pointers && other.cuda_pointers;
     out.dmabuf = out.dmabuf && other.dmabuf;

@@ -39,7 +39,13 @@ class StartupTest : public testing::Test {
                         const std::optional<Error>& error) {
     if (error) return in_words(tl::unexpected<Error>(*error));
     std::vector<DeviceProperties> devices(fabric.nics.size());
-    for (std::size_t i = 0; i < devices.size(); ++i) devices[i].name = fabric.nics[i].name;
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      devices[i].name = fabric.nics[i].name;
+      devices[i].mtu_bytes = fabric.nics[i].mtu_bytes;
+      devices[i].address = "10.0.0.1";
+      devices[i].numa_node = 1;
+      devices[i].gpu = fabric.nics[i].gpu_pci;
+    }
     return std::make_unique<test::MemoryTransport>(std::move(devices), kind);
   }
 

@@ -50,6 +50,21 @@ TEST_F(StatisticsPageTest, PageListsTheDevicesWithTheirPlans) {
   EXPECT_EQ(log_.infos().size(), 1U) << "the device's line alone";
 }
 
+TEST_F(StatisticsPageTest, PageTellsTheFactsOfADevice) {
+  loaded_.fabric->nics[0].gpu_pci = "0000:18:00.0";
+  loaded_.fabric->nics[0].mtu_bytes = 9000;
+  ASSERT_TRUE(start());
+  const auto pages = stats::find_pages(stats::page_folder(run_dir_));
+  ASSERT_TRUE(pages);
+  const auto snapshot = stats::read_page(pages->at(0));
+  ASSERT_TRUE(snapshot);
+  const stats::Device& device = snapshot->devices.at(0);
+  EXPECT_EQ(device.mtu_bytes, 9000U);
+  EXPECT_EQ(device.address, "10.0.0.1");
+  EXPECT_EQ(device.numa_node, 1);
+  EXPECT_EQ(device.gpu, "0000:18:00.0");
+}
+
 TEST_F(StatisticsPageTest, KeyOfTheConfigTurnsItOff) {
   loaded_.fabric->statistics.page = false;
   ASSERT_TRUE(start());

@@ -183,6 +183,20 @@ TEST_F(DevicePropertiesOf, PciNicIsOneNcclDeviceUnlessConfigured) {
   EXPECT_EQ(nccl_devices_of_first(), 4) << "the config says so";
 }
 
+TEST_F(DevicePropertiesOf, NicTellsItsFacts) {
+  config::Nic nic;
+  nic.address.address = IpAddress(Ipv4Address{0x0a000001});
+  nic.mtu_bytes = 9000;
+  nic.numa_node = 1;
+  nic.gpu_uuid = "GPU-1";
+  fabric_.nics = {nic};
+  const DeviceProperties device = device_properties(fabric_, fabric_.nics.front());
+  EXPECT_EQ(device.address, "10.0.0.1");
+  EXPECT_EQ(device.mtu_bytes, 9000U);
+  EXPECT_EQ(device.numa_node, 1);
+  EXPECT_EQ(device.gpu, "GPU-1");
+}
+
 TEST_F(DevicePropertiesOf, MeshNicWithQueuesIsSeveralNcclDevicesWithTheTuner) {
   join(2, config::MemifRole::kMesh, 3);
   EXPECT_EQ(nccl_devices_of_first(), 1) << "few queues";

@@ -152,10 +152,14 @@ class Exposition {
 
  private:
   void add_device(const Snapshot& snapshot, const stats::Device& device, const Labels& labels) {
-    device_info_.add(labels.with("carrier", to_text(device.carrier))
-                         .with("nic", device.nic)
-                         .with("address", device.address),
-                     std::uint64_t{1});
+    device_info_.add(
+        labels.with("carrier", to_text(device.carrier))
+            .with("nic", device.nic)
+            .with("address", device.address)
+            .with("mtu_bytes", device.mtu_bytes == 0 ? "" : std::to_string(device.mtu_bytes))
+            .with("numa_node", device.numa_node < 0 ? "" : std::to_string(device.numa_node))
+            .with("gpu", device.gpu),
+        std::uint64_t{1});
     link_up_.add(labels, std::uint64_t{device.link == stats::LinkStatus::kUp});
     speed_.add(labels, device.speed_mbps * 125e3);
     add_lanes(snapshot, device.index, labels);
@@ -262,7 +266,8 @@ class Exposition {
                             "Limit of file descriptors (RLIMIT_NOFILE)."};
   Family unlisted_{"ztcp_connections_unlisted", "gauge",
                    "Connections that have no place on the page."};
-  Family device_info_{"ztcp_device_info", "gauge", "Transport, NIC and address of a device."};
+  Family device_info_{"ztcp_device_info", "gauge",
+                      "Transport, NIC and address of a device, its MTU, NUMA node and GPU."};
   Family link_up_{"ztcp_device_link_up", "gauge", "1 while the device's link is up."};
   Family speed_{"ztcp_device_speed_bytes_per_second", "gauge", "Line rate; 0: unknown."};
   Family queue_depth_{"ztcp_messages_in_flight", "gauge", "Posted messages that are not done."};

@@ -66,6 +66,8 @@ json device_of(const stats::Device& d, const Window& window) {
           {"speed_mbps", d.speed_mbps},
           {"mtu_bytes", d.mtu_bytes},
           {"address", d.address},
+          {"numa_node", d.numa_node < 0 ? json(nullptr) : json(d.numa_node)},
+          {"gpu", d.gpu},
           {"send_bytes_per_s", window.rate(d, stats::Counter::kSentBytes)},
           {"receive_bytes_per_s", window.rate(d, stats::Counter::kReceivedBytes)}};
 }

@@ -106,7 +106,10 @@ Table device_table(const Rows& rows) {
                {"RECEIVE", true},
                {"LOST", true},
                {"TIMEOUTS", true},
-               {"DROPPED", true}});
+               {"DROPPED", true},
+               {"ADDRESS", false, 36},
+               {"NUMA", true},
+               {"GPU", false, 44}});
   for (const DeviceRow& row : rows.devices) {
     const stats::Device& d = row.device;
     table.add({{std::to_string(row.pid)},
@@ -123,7 +126,10 @@ Table device_table(const Rows& rows) {
                {rate_text(row.receive_rate)},
                losses_cell(row.loss_share),
                count_cell(row.timeouts, Mark::kWarning),
-               count_cell(row.dropped, Mark::kBad)});
+               count_cell(row.dropped, Mark::kBad),
+               {or_dash(!d.address.empty(), d.address)},
+               {or_dash(d.numa_node >= 0, std::to_string(d.numa_node))},
+               {or_dash(!d.gpu.empty(), d.gpu)}});
   }
   return table;
 }

@@ -15,9 +15,15 @@ namespace {
 // IPv6 and TCP with timestamps and SACK blocks: 40 + 20 + 40.
 constexpr std::uint32_t kMostHeaderBytes = 100;
 constexpr std::uint32_t kSmallestMtu = 1000;  // Smaller devices are tests.
+// No network carries larger packets. Over loopback the receiver's window limits segments, too.
+constexpr std::uint32_t kLargestMtu = 16384;
+
+bool has_comparable_mtu(const stats::Device& device) {
+  return device.mtu_bytes >= kSmallestMtu && device.mtu_bytes <= kLargestMtu;
+}
 
 bool is_small(const stats::Flow& flow, const stats::Device& device) {
-  return flow.mss_bytes > 0 && flow.sent_bytes > 0 && device.mtu_bytes >= kSmallestMtu &&
+  return flow.mss_bytes > 0 && flow.sent_bytes > 0 && has_comparable_mtu(device) &&
          device.carrier != stats::Carrier::kRdma &&
          flow.mss_bytes + kMostHeaderBytes < device.mtu_bytes;
 }
@@ -67,12 +73,13 @@ void find_path_mtu_cuts(const Case& one, Findings& findings) {
 }
 
 void find_unequal_mtus(const Case& one, Findings& findings) {
-  const auto& devices = one.now().devices;
-  const auto largest = std::max_element(
-      devices.begin(), devices.end(),
-      [](const stats::Device& a, const stats::Device& b) { return a.mtu_bytes < b.mtu_bytes; });
-  for (const stats::Device& device : devices)
-    if (device.carrier == largest->carrier && device.mtu_bytes > 0 &&
+  const stats::Device* largest = nullptr;
+  for (const stats::Device& device : one.now().devices)
+    if (has_comparable_mtu(device) && (largest == nullptr || device.mtu_bytes > largest->mtu_bytes))
+      largest = &device;
+  if (largest == nullptr) return;
+  for (const stats::Device& device : one.now().devices)
+    if (device.carrier == largest->carrier && has_comparable_mtu(device) &&
         device.mtu_bytes < largest->mtu_bytes)
       findings.push_back({Severity::kNote, Rule::kMtu, device_name(one, device),
                           fmt::format("has an MTU of {}, {} has {}", device.mtu_bytes,
@@ -85,7 +92,7 @@ void find_unequal_mtus(const Case& one, Findings& findings) {
 void find_small_packets(const Case& one, Findings& findings) {
   find_small_mss(one, findings);
   find_path_mtu_cuts(one, findings);
-  if (!one.now().devices.empty()) find_unequal_mtus(one, findings);
+  find_unequal_mtus(one, findings);
 }
 
 }  // namespace ztcp::stat

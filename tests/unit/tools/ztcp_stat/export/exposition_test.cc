@@ -96,6 +96,16 @@ TEST(ExpositionTest, LanesOfADeviceAreSummedAndTimesAreSeconds) {
             std::string::npos);
 }
 
+TEST(ExpositionTest, DevicesHaveTheirFactsAsLabels) {
+  stats::Snapshot job = small_job();
+  job.devices[0].gpu = "0000:18:00.0";
+  const std::string text = text_of(job);
+  EXPECT_NE(text.find(R"(nic="0000:17:00.0",address="10.0.0.1",mtu_bytes="9000",numa_node="",)"
+                      R"(gpu="0000:18:00.0"} 1)"),
+            std::string::npos)
+      << text;
+}
+
 TEST(ExpositionTest, PeersHaveTheirAddressAndCommunicator) {
   const std::string text = text_of(small_job());
   const std::string labels = R"(peer="10.0.0.2",comm="0xabc",way="send"})";

@@ -27,6 +27,20 @@ TEST(Json, ProcessesWithTheirListsAndRates) {
   EXPECT_EQ(process["flows"][1]["mss_bytes"], 8948);
 }
 
+TEST(Json, FactsOfADevice) {
+  Looks looks;
+  stats::Device& device = looks.now().devices[0];
+  device.address = "10.0.0.1";
+  device.numa_node = 1;
+  device.gpu = "0000:18:00.0";
+  const nlohmann::json json = json_of(&looks.before, looks.after);
+  const auto& told = json["processes"][0]["devices"][0];
+  EXPECT_EQ(told["address"], "10.0.0.1");
+  EXPECT_EQ(told["mtu_bytes"], 9000);
+  EXPECT_EQ(told["numa_node"], 1);
+  EXPECT_EQ(told["gpu"], "0000:18:00.0");
+}
+
 TEST(Json, UnknownValuesAreNull) {
   Looks looks;
   looks.now().process.rank = -1;
@@ -34,6 +48,7 @@ TEST(Json, UnknownValuesAreNull) {
   const nlohmann::json json = json_of(nullptr, looks.after);
   EXPECT_TRUE(json["processes"][0]["rank"].is_null());
   EXPECT_TRUE(json["processes"][0]["ranks"].is_null());
+  EXPECT_TRUE(json["processes"][0]["devices"][0]["numa_node"].is_null());
   EXPECT_TRUE(json["processes"][0]["config_hash"].is_null());
 }
 

@@ -37,6 +37,16 @@ TEST(Screen, NamesHostNumbersAndTheWorstFinding) {
   EXPECT_EQ(text.find('\033'), std::string::npos);
 }
 
+TEST(Screen, DevicesHaveTheirFacts) {
+  Looks looks;
+  looks.now().devices[0].address = "10.0.0.1";
+  looks.now().devices[0].gpu = "0000:18:00.0";
+  const std::string text = joined(draw(looks, {}));
+  EXPECT_NE(text.find("10.0.0.1"), std::string::npos) << text;
+  EXPECT_NE(text.find("0000:18:00.0"), std::string::npos) << text;
+  EXPECT_NE(text.find("9000"), std::string::npos) << text;
+}
+
 TEST(Screen, FitsEveryTerminal) {
   Looks looks(40);
   for (const std::size_t height : {5u, 10u, 24u, 60u}) {

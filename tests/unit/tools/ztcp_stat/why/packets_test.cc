@@ -23,6 +23,15 @@ TEST(Packets, HeadersAndOptionsAreNoFault) {
   EXPECT_EQ(looks.findings().size(), 0u);
 }
 
+TEST(Packets, LoopbackIsNotCompared) {
+  Looks looks;
+  looks.now().devices.push_back(looks.now().devices[0]);
+  looks.now().devices[1].index = 1;
+  looks.now().devices[0].mtu_bytes = 65536;
+  looks.now().flows[0].mss_bytes = 32741;
+  EXPECT_EQ(looks.findings().size(), 0u);
+}
+
 TEST(Packets, RdmaPacketsAreSmallerThanTheMtu) {
   Looks looks;
   looks.now().devices[0].carrier = stats::Carrier::kRdma;
