@@ -23,16 +23,19 @@ void stop_at(int signal) {
 }
 
 int run_textfile(const Selection& selection, const std::string& dir) {
-  const auto folders = folders_of(selection);
-  return folders ? write_textfile(dir, *folders) : kExitUsage;
+  const auto look = look_at(selection);
+  return look ? write_textfile(dir, metrics_of(*look)) : kExitUsage;
 }
 
 int run_listener(const Selection& selection, const std::string& at) {
-  const auto folders = folders_of(selection);
-  if (!folders) return kExitUsage;
+  if (!look_at(selection)) return kExitUsage;
   stop_at(SIGINT);
   stop_at(SIGTERM);
-  return listen_for_scrapes(at, *folders, g_stop);
+  const auto metrics = [&selection] {
+    const auto look = look_at(selection);
+    return metrics_of(look ? *look : Look{});  // The config may have gone.
+  };
+  return listen_for_scrapes(at, metrics, g_stop);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -16,7 +17,6 @@
 #include "tools/common/atomic_file.h"
 #include "tools/ztcp_stat/export/exposition.h"
 #include "tools/ztcp_stat/export/http_server.h"
-#include "transport/stats/page_reader.h"
 
 namespace ztcp::stat {
 namespace {
@@ -51,26 +51,21 @@ std::optional<Endpoint> parse_listen(std::string_view text) {
 
 }  // namespace
 
-std::string metrics_of(std::span<const std::filesystem::path> folders) {
+std::string metrics_of(const Look& look) {
   std::vector<stats::Snapshot> snapshots;
   std::size_t damaged = 0;
-  for (const std::filesystem::path& folder : folders) {
-    const auto pages = stats::find_pages(folder);
-    if (!pages) continue;
-    for (const std::filesystem::path& page : *pages) {
-      auto snapshot = stats::read_page(page);
-      if (snapshot)
-        snapshots.push_back(std::move(*snapshot));
-      else
-        ++damaged;
-    }
+  for (const Page& page : look.pages) {
+    if (page.error.empty())
+      snapshots.push_back(page.snapshot);
+    else
+      ++damaged;
   }
   return exposition(snapshots, damaged);
 }
 
-int write_textfile(const std::string& dir, std::span<const std::filesystem::path> folders) {
+int write_textfile(const std::string& dir, const std::string& metrics) {
   const std::string path = (std::filesystem::path(dir) / "ztcp.prom").string();
-  const Status written = tools::write_atomically(path, metrics_of(folders));
+  const Status written = tools::write_atomically(path, metrics);
   if (written) return 0;
   std::fprintf(stderr,
                "ztcp_stat: %s can't be written (%s). Name the folder of the node exporter's "
@@ -79,7 +74,7 @@ int write_textfile(const std::string& dir, std::span<const std::filesystem::path
   return kExitFailed;
 }
 
-int listen_for_scrapes(const std::string& at, std::span<const std::filesystem::path> folders,
+int listen_for_scrapes(const std::string& at, const std::function<std::string()>& metrics,
                        const std::atomic<bool>& stop) {
   const std::optional<Endpoint> endpoint = parse_listen(at);
   if (!endpoint) {
@@ -89,7 +84,7 @@ int listen_for_scrapes(const std::string& at, std::span<const std::filesystem::p
                  at.c_str());
     return kExitUsage;
   }
-  auto server = HttpServer::open(*endpoint, [folders] { return metrics_of(folders); });
+  auto server = HttpServer::open(*endpoint, metrics);
   if (!server) {
     std::fprintf(stderr, "ztcp_stat: can't listen at %s (%s)\n", at.c_str(),
                  text_of(server.error()).c_str());

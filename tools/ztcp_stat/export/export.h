@@ -5,23 +5,23 @@
 #pragma once
 
 #include <atomic>
-#include <filesystem>
-#include <span>
+#include <functional>
 #include <string>
+
+#include "tools/ztcp_stat/look/look.h"
 
 namespace ztcp::stat {
 
-// Reads the pages of these folders and makes the metrics' text. A page that can't be read counts as
-// damaged.
-std::string metrics_of(std::span<const std::filesystem::path> folders);
+// The metrics' text. A page that can't be read counts as damaged.
+std::string metrics_of(const Look& look);
 
 // Writes DIR/ztcp.prom for the node exporter's textfile collector, readable by all. Returns the
 // exit status, after a message on stderr.
-int write_textfile(const std::string& dir, std::span<const std::filesystem::path> folders);
+int write_textfile(const std::string& dir, const std::string& metrics);
 
 // Serves /metrics at "127.0.0.1:9469", "[::1]:9469" or ":9469" (every address) until `stop`. The
 // exit status likewise.
-int listen_for_scrapes(const std::string& at, std::span<const std::filesystem::path> folders,
+int listen_for_scrapes(const std::string& at, const std::function<std::string()>& metrics,
                        const std::atomic<bool>& stop);
 
 }  // namespace ztcp::stat

@@ -93,7 +93,8 @@ void make_printable(stats::Snapshot& snapshot) {
        {&process.version, &process.host, &process.command, &process.config_path})
     clean(*text);
   for (stats::Device& device : snapshot.devices)
-    for (std::string* text : {&device.name, &device.nic, &device.plan, &device.address})
+    for (std::string* text :
+         {&device.name, &device.nic, &device.plan, &device.address, &device.gpu})
       clean(*text);
   for (stats::Connection& connection : snapshot.connections)
     for (std::string* text : {&connection.state, &connection.peer, &connection.peer_host})

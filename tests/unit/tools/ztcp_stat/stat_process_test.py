@@ -21,6 +21,14 @@ import unittest
 
 STAT, PERF, PLUGIN = sys.argv[1:4]
 LIMIT_S = 60
+OTHER_CONFIG = '''schema = 1
+
+[[nic]]
+name = "lo0"
+driver = "socket"
+interface = "lo"
+address = "127.0.0.1/8"
+'''
 RANKS = 3
 
 
@@ -92,6 +100,26 @@ class Views(unittest.TestCase):
             one = job.ranks()[0]
             only = stat("--once", "--json", "--folder", job.folder, "--pid", str(one))
             self.assertEqual([p["pid"] for p in json.loads(only.stdout)["processes"]], [one])
+
+    def test_metrics_of_selected_processes(self):
+        with Job() as job:
+            one = job.ranks()[0]
+            for words, wanted in (((), RANKS), (("--pid", str(one)), 1)):
+                self.assertEqual(stat("--prometheus", job.home.name, "--folder", job.folder, *words).returncode, 0)
+                text = (pathlib.Path(job.home.name) / "ztcp.prom").read_text()
+                running = [line for line in text.splitlines() if line.startswith("ztcp_process_running{")]
+                self.assertEqual(len(running), wanted, text[:2000])
+                self.assertTrue(any(f'pid="{one}"' in line for line in running), running)
+
+    def test_metrics_of_one_config(self):
+        with Job() as job:
+            # A config that the job has not read: its processes are left out.
+            other = pathlib.Path(job.home.name) / "other.conf"
+            other.write_text(OTHER_CONFIG)
+            written = stat("--prometheus", job.home.name, "--config", other,
+                           env={**os.environ, "XDG_RUNTIME_DIR": job.home.name})
+            self.assertEqual(written.returncode, 0, written.stderr)
+            self.assertNotIn("ztcp_process_running{", (pathlib.Path(job.home.name) / "ztcp.prom").read_text())
 
     def test_watch_prints_a_line_for_each_look(self):
         with Job() as job, subprocess.Popen([STAT, "--json", "--watch", "0.2", "--folder", job.folder],
