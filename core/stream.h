@@ -14,6 +14,7 @@
 #include "core/address.h"
 #include "core/clock.h"
 #include "core/frame.h"
+#include "core/histogram.h"
 #include "core/result.h"
 
 namespace ztcp {
@@ -65,8 +66,9 @@ struct StreamStatistics {
   std::uint32_t own_window_bytes = 0;
   std::uint32_t mss_bytes = 0;
   Duration rtt_min{};
-  Duration rtt{};         // Smoothed.
-  Duration rtt_latest{};  // The last sample; the smoothed one where samples are not known.
+  Duration rtt{};  // Smoothed.
+  // All samples, as long as the stream lives; null: its TCP tells the smoothed one alone.
+  const Histogram* rtts = nullptr;
   std::uint64_t unsent_bytes = 0;
   std::uint64_t sent_bytes = 0;  // Without retransmissions.
   std::uint64_t received_bytes = 0;

@@ -82,11 +82,12 @@ void ConnectionPage::note_stream(TimePoint now, std::size_t index, const Stream&
   Flow* const seen = flow(index, from);
   if (seen == nullptr) return;
   seen->is_seen = true;
-  if (from.rtt_latest != Duration::zero()) seen->rtts.add(ns_of(from.rtt_latest));
+  if (from.rtts == nullptr && from.rtt != Duration::zero()) seen->rtts.add(ns_of(from.rtt));
+  const Histogram& rtts = from.rtts != nullptr ? *from.rtts : seen->rtts;
   stats::FlowRecord& record = seen->record;
   copy(from, record);
-  record.rtt_p50_ns = stats::quantile_ns(seen->rtts.counts(), 0.5);
-  record.rtt_p99_ns = stats::quantile_ns(seen->rtts.counts(), 0.99);
+  record.rtt_p50_ns = quantile_ns(rtts.counts(), 0.5);
+  record.rtt_p99_ns = quantile_ns(rtts.counts(), 0.99);
   seen->row.publish(record);
 }
 

@@ -14,13 +14,13 @@
 
 #include "core/address.h"
 #include "core/clock.h"
+#include "core/histogram.h"
 #include "core/stream.h"
 #include "transport/comms/deferred_log.h"
 #include "transport/comms/lane_page.h"
 #include "transport/comms/straggler_log.h"
 #include "transport/msg/credit.h"
 #include "transport/msg/session.h"
-#include "transport/stats/histogram.h"
 #include "transport/stats/message_monitor.h"
 #include "transport/stats/page_writer.h"
 
@@ -78,7 +78,7 @@ class ConnectionPage {
     stats::FlowRecord record{};
     Endpoint local;
     Endpoint remote;
-    stats::Histogram rtts;
+    Histogram rtts;        // One sample a round, where the stream tells none.
     bool is_seen = false;  // In this round.
   };
   // Adds what has come up since the last round to the lane's sums.

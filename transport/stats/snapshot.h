@@ -11,10 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "core/histogram.h"
 #include "transport/stats/counters.h"
-#include "transport/stats/histogram.h"
 
 namespace ztcp::stats {
+
+using ztcp::Histogram;
+using ztcp::quantile_ns;
+using ztcp::total;
 
 // Size classes of messages: up to 256 B, 4 KiB, 64 KiB, 1 MiB, and larger.
 inline constexpr std::size_t kSizeClasses = 5;

@@ -184,7 +184,7 @@ StreamStatistics Connection::stream_statistics(TimePoint now) const {
   out.mss_bytes = from.mss_bytes;
   out.rtt_min = from.rtt_min;
   out.rtt = from.srtt;
-  out.rtt_latest = from.rtt_latest;
+  out.rtts = &sender_.rtts();
   out.unsent_bytes =
       from.send_queue_bytes - std::min(from.send_queue_bytes, from.sent_bytes - from.acked_bytes);
   out.sent_bytes = from.sent_bytes;

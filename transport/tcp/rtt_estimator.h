@@ -38,7 +38,6 @@ class RttEstimator {
       rttvar_ = (3 * rttvar_ + std::chrono::abs(srtt_ - rtt)) / 4;
       srtt_ = (7 * srtt_ + rtt) / 8;
     }
-    latest_ = rtt;
     backoff_ = 0;
     update_min(now, rtt);
   }
@@ -48,7 +47,6 @@ class RttEstimator {
   bool has_sample() const { return srtt_ != Duration::zero(); }
   Duration srtt() const { return srtt_; }
   Duration rttvar() const { return rttvar_; }
-  Duration latest() const { return latest_; }
   // Minimum of the last one to two windows. Only if has_sample().
   Duration min_rtt() const { return std::min(min_old_, min_new_); }
 
@@ -90,7 +88,6 @@ class RttEstimator {
   Limits limits_;
   Duration srtt_{};
   Duration rttvar_{};
-  Duration latest_{};
   Duration min_old_ = kUnknown;
   Duration min_new_ = kUnknown;
   TimePoint window_start_{};

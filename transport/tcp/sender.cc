@@ -44,6 +44,7 @@ void Sender::reset() {
   tally_ = {};
   shut_since_ = kNever;
   shut_time_ = {};
+  rtts_ = {};
   pacer_ = {};
   rack_ = {};
   rtt_ = RttEstimator({settings_.rto_initial, settings_.rto_min, settings_.rto_max});
@@ -262,7 +263,6 @@ void Sender::fill(ConnectionStatistics& out) const {
   out.srtt = rtt_.srtt();
   out.rttvar = rtt_.rttvar();
   if (rtt_.has_sample()) out.rtt_min = rtt_.min_rtt();
-  out.rtt_latest = rtt_.latest();
   out.rto = rtt_.rto(rto_floor_);
   out.mss_bytes = mss_bytes_;
   out.cwnd_bytes = congestion_.window_bytes();

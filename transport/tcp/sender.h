@@ -13,6 +13,7 @@
 
 #include "core/clock.h"
 #include "core/frame.h"
+#include "core/histogram.h"
 #include "core/unprotected.h"
 #include "transport/tcp/congestion.h"
 #include "transport/tcp/pacer.h"
@@ -131,6 +132,8 @@ class Sender {
   int backoff() const { return rtt_.backoff(); }
   const RttEstimator& rtt() const { return rtt_; }
   RttEstimator& rtt() { return rtt_; }
+  // All round trips of data.
+  const Histogram& rtts() const { return rtts_; }
   const Congestion& congestion() const { return congestion_; }
   const SackScoreboard& scoreboard() const { return scoreboard_; }
   bool is_open() const { return state_ == State::kOpen; }
@@ -286,6 +289,7 @@ class Sender {
   // Since when unsent bytes have waited for a closed window; kNever: none wait.
   TimePoint shut_since_ = kNever;
   Duration shut_time_{};  // Earlier such waits.
+  Histogram rtts_;
 };
 
 }  // namespace ztcp::tcp

@@ -141,6 +141,7 @@ Duration Sender::sample_rtt(TimePoint now, const Ack& ack, const Delivered& deli
     return {};
   }
   rtt_.on_sample(now, sample);
+  rtts_.add(static_cast<std::uint64_t>(sample.count()));
   return sample;
 }
 

@@ -24,8 +24,7 @@ struct ConnectionStatistics {
 
   Duration srtt{};  // Zero: no sample yet.
   Duration rttvar{};
-  Duration rtt_min{};     // Of the last 10 to 20 s.
-  Duration rtt_latest{};  // The last sample.
+  Duration rtt_min{};  // Of the last 10 to 20 s.
   Duration rto{};
   std::uint32_t mss_bytes = 0;
   std::uint32_t full_mss_bytes = 0;  // From the handshake; larger than mss_bytes where the path

@@ -67,7 +67,7 @@ class ConnectionPageTest : public testing::Test {
 };
 
 TEST_F(ConnectionPageTest, ListsConnectionAndFlow) {
-  stream_.now.rtt = stream_.now.rtt_latest = std::chrono::microseconds(40);
+  stream_.now.rtt = std::chrono::microseconds(40);
   stream_.now.sent_bytes = 1000;
   refresh(kPageOpened + milliseconds(3), in_flight(msg::Awaited::kNetwork));
   const stats::Snapshot snapshot = read();
@@ -83,6 +83,19 @@ TEST_F(ConnectionPageTest, ListsConnectionAndFlow) {
   EXPECT_EQ(snapshot.flows[0].sent_bytes, 1000U);
   EXPECT_EQ(snapshot.flows[0].rtt_ns, 40'000U);
   EXPECT_GE(snapshot.flows[0].rtt_p50_ns, 40'000U);
+}
+
+TEST_F(ConnectionPageTest, QuantilesOfRoundTripsAreThoseOfTheStreamsSamples) {
+  Histogram rtts;
+  for (int i = 0; i < 98; ++i) rtts.add(20'000);
+  for (int i = 0; i < 2; ++i) rtts.add(5'000'000);
+  stream_.now.rtts = &rtts;
+  stream_.now.rtt = milliseconds(1);
+  refresh(kPageOpened, in_flight(msg::Awaited::kNetwork));
+  const stats::Flow flow = read().flows.at(0);
+  EXPECT_EQ(flow.rtt_p50_ns, quantile_ns(rtts.counts(), 0.5));
+  EXPECT_LT(flow.rtt_p50_ns, 30'000U);
+  EXPECT_GE(flow.rtt_p99_ns, 5'000'000U);
 }
 
 TEST_F(ConnectionPageTest, ProgressIsTheTimeSinceBytesMoved) {

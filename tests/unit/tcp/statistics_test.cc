@@ -126,6 +126,21 @@ TEST_F(Statistics, CountTheTimeForWhichBytesWaitForAClosedWindow) {
   EXPECT_EQ(only().zero_windows, 2U);
 }
 
+TEST_F(Statistics, KeepEachRoundTripOfData) {
+  peer.open();
+  const auto rtts = [&] { return peer.user.stream->stream_statistics(peer.now).rtts->counts(); };
+  EXPECT_EQ(total(rtts()), 0U) << "the handshake's is not counted";
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    peer.write(kMss);
+    peer.collect();
+    peer.advance(i == 3 ? 50ms : 1ms);
+    peer.ack(seq(i + 1));
+  }
+  EXPECT_EQ(total(rtts()), 4U);
+  EXPECT_EQ(rtts()[Histogram::bucket_of(1'000'000)], 3U);
+  EXPECT_EQ(rtts()[Histogram::bucket_of(50'000'000)], 1U);
+}
+
 TEST_F(Statistics, CountReceivedBytesAndSegments) {
   peer.open();
   peer.send_data(100, peer.first());

@@ -266,7 +266,7 @@ StreamStatistics statistics(const Fd& fd) {
   out.mss_bytes = segment;
   constexpr std::uint32_t kUnknownRtt = UINT32_MAX;
   if (info.tcpi_min_rtt != kUnknownRtt) out.rtt_min = std::chrono::microseconds(info.tcpi_min_rtt);
-  out.rtt = out.rtt_latest = std::chrono::microseconds(info.tcpi_rtt);
+  out.rtt = std::chrono::microseconds(info.tcpi_rtt);
   out.unsent_bytes = info.tcpi_notsent_bytes;
   out.sent_bytes = info.tcpi_bytes_sent - std::min(info.tcpi_bytes_sent, info.tcpi_bytes_retrans);
   out.received_bytes = info.tcpi_bytes_received;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/stats/histogram.h"
+#include "core/histogram.h"
 
 #include <cmath>
 
-namespace ztcp::stats {
+namespace ztcp {
 
 std::uint64_t total(const Histogram::Counts& counts) {
   std::uint64_t sum = 0;
@@ -25,4 +25,4 @@ std::uint64_t quantile_ns(const Histogram::Counts& counts, double share) {
   return Histogram::upper_ns(counts.size() - 1);
 }
 
-}  // namespace ztcp::stats
+}  // namespace ztcp

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "transport/stats/histogram.h"
+#include "core/histogram.h"
 
 #include <cstdint>
 
 #include <gtest/gtest.h>
 
-namespace ztcp::stats {
+namespace ztcp {
 namespace {
 
 TEST(HistogramTest, EachLatencyLiesBelowTheUpperEndOfItsBucketAndAboveTheOneBefore) {
@@ -46,4 +46,4 @@ TEST(HistogramTest, AnEmptyHistogramHasNoQuantile) {
 }
 
 }  // namespace
-}  // namespace ztcp::stats
+}  // namespace ztcp

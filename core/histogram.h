@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace ztcp::stats {
+namespace ztcp {
 
 class Histogram {
  public:
@@ -50,4 +50,4 @@ std::uint64_t total(const Histogram::Counts& counts);
 // in nanoseconds; 0: no message.
 std::uint64_t quantile_ns(const Histogram::Counts& counts, double share);
 
-}  // namespace ztcp::stats
+}  // namespace ztcp
