@@ -12,6 +12,7 @@
 #include "core/process_mark.h"
 #include "plugin/channel_tuner.h"
 #include "plugin/peer_check.h"
+#include "plugin/statistics_page.h"
 
 namespace ztcp::plugin {
 namespace {
@@ -108,10 +109,16 @@ Told<Context*> Net::init_context(const CommOptions& options) {
 }
 
 void Net::finalize(Context* context) {
+  if (const std::optional<std::uint64_t> communicator = end_context(context))
+    report_stragglers(*communicator);
+}
+
+std::optional<std::uint64_t> Net::end_context(Context* context) {
   std::vector<Object> reaped;  // Destroyed after the lock is released.
   const std::lock_guard start_lock(start_mutex_);
   const std::lock_guard lock(mutex_);
-  if (contexts_.erase(context) == 0) return;
+  const auto ended = contexts_.extract(context);
+  if (ended.empty()) return std::nullopt;
   for (auto it = objects_.begin(); it != objects_.end();) {
     if (it->second.context != context) {
       ++it;
@@ -125,6 +132,7 @@ void Net::finalize(Context* context) {
   const Startup* const current = startup();
   if (contexts_.empty() && current != nullptr && current->transports.empty())
     startup_.store(nullptr, std::memory_order_release);
+  return ended.mapped()->options.communicator;
 }
 
 Told<const Startup*> Net::started() const {

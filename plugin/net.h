@@ -150,6 +150,8 @@ class Net {
   static Told<Device> merged(std::span<const Device* const> parts);
   int show(Device device, std::span<const int> parts);
   Context* known(Context* context);
+  // The ended communicator's number; nothing: no such context.
+  std::optional<std::uint64_t> end_context(Context* context);
   template <class T, class Closer>
   T* adopt(std::unique_ptr<T, Closer> object, Context* context);
   SendComm* attempt_of(ConstHandleBytes handle);

@@ -10,6 +10,7 @@
 
 #include "core/log.h"
 #include "core/log_origin.h"
+#include "transport/stats/communicator_times.h"
 #include "transport/stats/page_reader.h"
 #include "transport/stats/process_page.h"
 
@@ -50,6 +51,11 @@ void open_statistics_page(const config::Fabric& fabric, std::uint64_t config_has
       "no statistics page in {}: {}: {}; ztcp_stat does not see this process: make room there and "
       "let its user write to it, or set page = false in [statistics] (ZTCP_STATISTICS=off)",
       folder.string(), error.where, std::strerror(error.sys_errno));
+}
+
+void report_stragglers(std::uint64_t communicator) {
+  const std::string text = stats::straggler_text(stats::communicator_times().take(communicator));
+  if (!text.empty()) log::info("stragglers of communicator 0x{:x}: {}", communicator, text);
 }
 
 void list_devices(const std::vector<Device>& devices) {

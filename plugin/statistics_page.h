@@ -16,6 +16,10 @@ namespace ztcp::plugin {
 // `config_hash`: of the config's text; 0: no config.
 void open_statistics_page(const config::Fabric& fabric, std::uint64_t config_hash);
 
+// A communicator has ended: one log line names the peers whose messages took much longer than those
+// of the others, if there are such.
+void report_stragglers(std::uint64_t communicator);
+
 // Lists the devices, with NCCL's numbers. Does nothing without a page.
 void list_devices(const std::vector<Device>& devices);
 

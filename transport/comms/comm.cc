@@ -216,6 +216,7 @@ void CommOf<Base, Posted, kRequests>::end(TimePoint now) {
   closing_ = true;
   on_doorbell(now);
   refresh_page(now);  // Waits since the last refresh would be lost with the session.
+  if (page_ != nullptr) page_->note_closed();
   const bool is_abort = in_flight_ != 0 || !is_ready_now();
   if (!session_over_ && !is_abort) return self().session().close();
   fail_now(now, Error{Errc::kAborted, 0, "close"});

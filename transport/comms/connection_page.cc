@@ -7,6 +7,8 @@
 #include <new>
 #include <utility>
 
+#include "transport/stats/communicator_times.h"
+
 namespace ztcp::comms {
 namespace {
 
@@ -185,6 +187,19 @@ void ConnectionPage::judge(TimePoint now, const Values& values, DeferredLog& log
   record_.is_stalled = monitor_.verdict() == Verdict::kStalled ? 1 : 0;
   record_.slow_messages = sums_.slow;
   record_.stalled_messages = sums_.stalled;
+}
+
+void ConnectionPage::note_closed() {
+  if (!stragglers_->settings().is_on) return;
+  try {
+    stats::communicator_times().add(connection_.communicator,
+                                    {.peer = to_string(connection_.remote.address),
+                                     .way = connection_.way,
+                                     .messages = timed_messages_,
+                                     .total_ns = timed_ns_});
+  } catch (const std::bad_alloc&) {
+    // One peer fewer is compared.
+  }
 }
 
 void ConnectionPage::refresh(TimePoint now, const Values& values, DeferredLog& log) {

@@ -41,7 +41,11 @@ class ConnectionPage {
   void add_latency(std::size_t size_bytes, Duration latency) {
     const Duration::rep ns = latency.count() > 0 ? latency.count() : 0;
     latencies_->add(stats::size_class_of(size_bytes), static_cast<std::uint64_t>(ns));
+    ++timed_messages_;
+    timed_ns_ += static_cast<std::uint64_t>(ns);
   }
+  // NCCL closes the connection: the times of its messages go to its communicator's.
+  void note_closed();
 
   struct Values {
     const char* state = "";
@@ -91,6 +95,9 @@ class ConnectionPage {
   const std::shared_ptr<LaneWaits> waits_;
   const StragglerLog::Connection connection_;
   StragglerLog::Sums sums_;
+  // Messages with a latency, and the sum.
+  std::uint64_t timed_messages_ = 0;
+  std::uint64_t timed_ns_ = 0;
   stats::MessageMonitor monitor_;
   stats::LatencyEntry* const latencies_;
   stats::ConnectionRow row_;

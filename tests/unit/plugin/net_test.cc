@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/plugin/net_fixture.h"
+#include "transport/stats/communicator_times.h"
 
 namespace ztcp::plugin {
 namespace {
@@ -45,6 +46,22 @@ TEST_F(NetTest, StartsOnceForManyCommunicators) {
   net_.finalize(b);
   new_context();
   EXPECT_EQ(starts_, 1) << "a working transport belongs to the process";
+}
+
+TEST_F(NetTest, EndOfACommunicatorNamesItsStragglers) {
+  const auto context = net_.init_context({.communicator = 0x4d});
+  ASSERT_TRUE(context);
+  for (const char* peer : {"a", "b", "c"})
+    stats::communicator_times().add(0x4d, {peer, stats::Way::kReceive, 100, 100'000'000});
+  stats::communicator_times().add(0x4d, {"gpu-07", stats::Way::kReceive, 100, 900'000'000});
+  const test::LogCapture log;
+  net_.finalize(*context);
+  net_.finalize(*context);
+  ASSERT_EQ(log.infos().size(), 1U);
+  EXPECT_NE(log.infos()[0].find("stragglers of communicator 0x4d: receives from gpu-07 took 9.000 "
+                                "ms, 8.000 ms longer than the median of 4 peers"),
+            std::string::npos)
+      << log.infos()[0];
 }
 
 TEST_F(NetTest, AFailedStartIsTriedAgain) {
