@@ -261,6 +261,10 @@ struct Rank {
   int run() {
     const int local = local_rank(options, bootstrap);
     setenv("ZTCP_LOCAL_RANK", std::to_string(local).c_str(), 1);  // Read at init.
+    // For the statistics page and the log, as a launcher sets them.
+    setenv("RANK", std::to_string(*options.rank).c_str(), 1);
+    setenv("WORLD_SIZE", std::to_string(options.ranks).c_str(), 1);
+    setenv("LOCAL_RANK", std::to_string(local).c_str(), 1);
     loaded.emplace(options);
     Net& net = loaded->net();
     const int device = choose_device(net, options, local);

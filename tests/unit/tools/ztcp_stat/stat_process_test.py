@@ -94,6 +94,8 @@ class Views(unittest.TestCase):
             processes = job.document()["processes"]
             self.assertEqual({p["pid"] for p in processes}, set(job.ranks()))
             self.assertTrue(all(p["running"] and not p["stopped"] for p in processes))
+            self.assertEqual({p["rank"] for p in processes}, set(range(RANKS)))
+            self.assertEqual({p["ranks"] for p in processes}, {RANKS})
             text = stat("--once", "--folder", job.folder).stdout
             self.assertIn(f"{RANKS} processes", text)
             self.assertNotIn("\033", text, "colour outside a terminal")
