@@ -71,8 +71,8 @@ struct DeviceProperties {
   bool registration_is_global = false;
   bool force_flush = false;
   // For an operator.
-  std::uint32_t mtu_bytes = 0;  // Of IP packets; of RDMA the payload of a packet. 0: unknown.
-  std::string address;          // Of a device of several NICs: each, with commas. Empty: unknown.
+  std::uint32_t mtu_bytes = 0;  // Largest IP packet; RDMA: payload of a packet. 0: unknown.
+  std::string address;          // With several NICs all of them, with commas. Empty: unknown.
   std::int32_t numa_node = -1;  // -1: unknown.
   std::string gpu;              // PCI address or UUID of the GPU that it serves; empty: any.
 };

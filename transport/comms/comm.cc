@@ -142,6 +142,7 @@ void CommOf<Base, Posted, kRequests>::refresh_page(TimePoint now) {
   if (!session_over_) {
     self().session().for_each_stream(
         [&](std::size_t index, const Stream& stream) { page_->note_stream(now, index, stream); });
+    page_->note_host(self().session().peer_host());
     values.awaited = self().session().awaited();
     if constexpr (kDirection == Direction::kSend)
       page_->note_credit(now, self().session().credit_wait());

@@ -108,6 +108,14 @@ void ConnectionPage::add_waits(std::size_t index, const StreamStatistics& from) 
   }
 }
 
+void ConnectionPage::note_host(const HostName& host) {
+  if (host.is_empty() || !connection_.host.is_empty()) [[likely]]
+    return;
+  connection_.host = host;
+  record_.peer_host.set(host.view());
+  page_->name_host(*latencies_, host.view());
+}
+
 void ConnectionPage::note_credit(TimePoint now, const msg::CreditWait& wait) {
   const std::uint64_t time_ns = ns_of(wait.time(now));
   waits_->credit_stalls += wait.times() - std::exchange(record_.credit_stalls, wait.times());
@@ -193,7 +201,7 @@ void ConnectionPage::note_closed() {
   if (!stragglers_->settings().is_on) return;
   try {
     stats::communicator_times().add(connection_.communicator,
-                                    {.peer = to_string(connection_.remote.address),
+                                    {.peer = StragglerLog::name_of_peer(connection_),
                                      .way = connection_.way,
                                      .messages = timed_messages_,
                                      .total_ns = timed_ns_});

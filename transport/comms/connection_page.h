@@ -56,10 +56,12 @@ class ConnectionPage {
     msg::Awaited awaited = msg::Awaited::kNothing;
   };
   // A refresh is begin_round(), note_stream() for each living flow, note_credit() of a sending
-  // session, and refresh().
+  // session, note_host(), and refresh().
   void begin_round();
   void note_stream(TimePoint now, std::size_t index, const Stream& stream);
   void note_credit(TimePoint now, const msg::CreditWait& wait);
+  // Called in each round, also while the name is not known.
+  void note_host(const HostName& host);
   void refresh(TimePoint now, const Values& values, DeferredLog& log);
   // The connection ends: what it has waited for is summed up.
   void end(TimePoint now, DeferredLog& log) {
@@ -93,7 +95,7 @@ class ConnectionPage {
   const std::shared_ptr<stats::Page> page_;
   const std::shared_ptr<StragglerLog> stragglers_;
   const std::shared_ptr<LaneWaits> waits_;
-  const StragglerLog::Connection connection_;
+  StragglerLog::Connection connection_;
   StragglerLog::Sums sums_;
   // Messages with a latency, and the sum.
   std::uint64_t timed_messages_ = 0;
@@ -103,7 +105,7 @@ class ConnectionPage {
   stats::ConnectionRow row_;
   stats::ConnectionRecord record_{};
   std::array<std::unique_ptr<Flow>, msg::kMaxFlows> flows_;
-  // What the lane's sums hold of each flow, also of those without a place in the table.
+  // The part of each flow in the lane's sums, also of flows without a place in the table.
   struct Summed {
     Endpoint local;
     Endpoint remote;

@@ -36,6 +36,7 @@ msg::SessionSettings session_settings(const config::Fabric& fabric, config::NicD
   out.redial_window = ms(messages.redial_window_ms);
   out.redial_attempt = ms(messages.redial_attempt_ms);
   out.max_redials = messages.max_redials;
+  out.host = own_host_name();
   out.sender_notices = ms(fabric.tcp.user_timeout_ms);
   return out;
 }

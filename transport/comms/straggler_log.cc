@@ -12,12 +12,14 @@ using Verdict = stats::MessageMonitor::Verdict;
 double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 std::string subject(const StragglerLog::Connection& connection) {
-  return fmt::format("{} {}{}",
-                     connection.way == stats::Way::kSend ? "sending to" : "receiving from",
-                     to_string(connection.remote),
-                     connection.communicator == 0
-                         ? std::string()
-                         : fmt::format(" (communicator 0x{:x})", connection.communicator));
+  return fmt::format(
+      "{} {}{}", connection.way == stats::Way::kSend ? "sending to" : "receiving from",
+      connection.host.is_empty()
+          ? to_string(connection.remote)
+          : fmt::format("{} ({})", connection.host.view(), to_string(connection.remote)),
+      connection.communicator == 0
+          ? std::string()
+          : fmt::format(" (communicator 0x{:x})", connection.communicator));
 }
 
 const char* reason(stats::Waiting waiting) {
@@ -54,6 +56,12 @@ stats::MonitorSettings monitor_settings(const config::Monitor& config) {
           .slow_factor = config.slow_factor,
           .slow_floor = std::chrono::milliseconds(config.slow_min_ms),
           .stalled_after = std::chrono::milliseconds(config.stalled_ms)};
+}
+
+std::string StragglerLog::name_of_peer(const Connection& connection) {
+  const std::string address = to_string(connection.remote.address);
+  return connection.host.is_empty() ? address
+                                    : fmt::format("{} ({})", connection.host.view(), address);
 }
 
 bool StragglerLog::may_say(Said& said, TimePoint now) {

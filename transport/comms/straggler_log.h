@@ -18,6 +18,7 @@
 #include "config/settings.h"
 #include "core/address.h"
 #include "core/clock.h"
+#include "core/host_name.h"
 #include "transport/comms/deferred_log.h"
 #include "transport/stats/message_monitor.h"
 #include "transport/stats/snapshot.h"
@@ -37,6 +38,7 @@ class StragglerLog {
     stats::Way way = stats::Way::kSend;
     Endpoint remote;
     std::uint64_t communicator = 0;  // 0: unknown.
+    HostName host{};                 // The peer's.
   };
   // Totals of one connection.
   struct Sums {
@@ -44,6 +46,9 @@ class StragglerLog {
     std::uint64_t stalled = 0;
     Duration longest{};  // The oldest age of such a message.
   };
+
+  // "gpu-07 (10.0.0.7)", or the address alone.
+  static std::string name_of_peer(const Connection& connection);
 
   const stats::MonitorSettings& settings() const { return settings_; }
   // A message became slow or stalled.

@@ -58,7 +58,7 @@ struct LinkCounters {
   std::uint64_t tx_ring_full = 0;
   std::uint64_t tx_dropped = 0;  // Link down, or a frame that the link can never carry.
   std::uint64_t tx_copied_bytes = 0;
-  NicDrops nic;  // Of the whole NIC; told by the link of its first queue.
+  NicDrops nic;  // The whole NIC's; told by the link of its first queue.
 };
 
 // How much a link would accept now.

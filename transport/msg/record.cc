@@ -82,6 +82,11 @@ class Reader {
   std::span<const std::byte> in_;
 };
 
+HostName take_host_name(Reader& in) {
+  const auto chars = in.take<std::array<char, HostName::kBytes>>();
+  return HostName::of({chars.data(), chars.size()});
+}
+
 }  // namespace
 
 std::size_t encode_preamble(std::uint32_t version, std::span<std::byte> out) {
@@ -107,6 +112,7 @@ std::size_t encode(const Hello& hello, std::span<std::byte> out) {
       .put(hello.listening.port)
       .put(std::uint16_t{0})
       .put(to_wire(hello.listening.address))
+      .put(hello.host.chars)
       .size();
 }
 
@@ -129,6 +135,7 @@ std::size_t encode(const Accept& accept, std::span<std::byte> out) {
       .put(std::uint8_t{0})
       .put(accept.message_window)
       .put(accept.session)
+      .put(accept.host.chars)
       .size();
 }
 
@@ -274,6 +281,7 @@ std::optional<Hello> decode_hello(const RecordHeader& header, std::span<const st
   hello.listening.port = in.take<std::uint16_t>();
   const auto reserved_too = in.take<std::uint16_t>();
   hello.listening.address = from_wire(in.take<AddressBytes>());
+  hello.host = take_host_name(in);
   if (hello.epoch == 0 || hello.flows_wanted == 0 || hello.flows_wanted > kMaxFlows ||
       hello.flow >= hello.flows_wanted || reserved != 0 || reserved_too != 0 ||
       (hello.is_new && hello.flow != 0) || (hello.process_ends && hello.aborts))
@@ -302,6 +310,7 @@ std::optional<Accept> decode_accept(const RecordHeader& header, std::span<const 
   const auto reserved = in.take<std::uint8_t>();
   accept.message_window = in.take<std::uint16_t>();
   accept.session = in.take<std::uint64_t>();
+  accept.host = take_host_name(in);
   if (accept.flows_granted == 0 || accept.flows_granted > kMaxFlows || reserved != 0 ||
       accept.message_window == 0)
     return std::nullopt;

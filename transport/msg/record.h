@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Wire format version 1: the bytes on the streams of a session. This comment is its definition; the
+// Wire format version 2: the bytes on the streams of a session. This comment is its definition; the
 // code below only encodes and decodes.
 //
 // A *session* carries messages one way, from the *sender* (which connects) to the *receiver* (which
@@ -9,7 +9,7 @@
 // unaligned; reserved bits and bytes are zero and checked. Each direction of each stream begins
 // with
 //
-//   preamble   8   u32 magic "ztcp" (0x7063747a), u32 version (1)
+//   preamble   8   u32 magic "ztcp" (0x7063747a), u32 version (2)
 //
 // and continues with records. The preamble and the refusal record keep their form in all versions,
 // so that any two versions can tell each other theirs. A record is
@@ -19,9 +19,10 @@
 //   payload        a chunk's message bytes
 //
 // Sender to receiver
-//   1 hello    68  cookie[16], u64 session, u32 epoch, u8 flow, u8 flows wanted, u16 0, nonce[16],
+//   1 hello   132  cookie[16], u64 session, u32 epoch, u8 flow, u8 flows wanted, u16 0, nonce[16],
 //                  u16 port, u16 0, address[16], IPv4 as ::ffff:a.b.c.d: where the sender's process
-//                  itself listens, as long as it lives; port 0: nowhere;
+//                  itself listens, as long as it lives; port 0: nowhere,
+//                  host[64]: the name of the sender's host, which ends at its first zero, for logs;
 //                  flags: 1 new session (the sender was never accepted), 2 has a cluster key,
 //                  4 the sender's process ends, 8 its TCP acknowledges only bytes its process took,
 //                  16 the sender aborts the session; not with 4
@@ -33,7 +34,8 @@
 //                  flags: 1 the process ends
 // Receiver to sender
 //   2 challenge 48 nonce[16], mac[32]
-//   4 accept   16  u32 allowance bytes, u8 flows granted, u8 0, u16 message window, u64 session
+//   4 accept   80  u32 allowance bytes, u8 flows granted, u8 0, u16 message window, u64 session,
+//                  host[64]: the name of the receiver's host;
 //                  flags: 1 its TCP acknowledges only bytes its process took
 //   6 map  20 + n  u64 message, u64 total, u32 tag, n = ceil(units / 8) bytes: bit u set: unit u
 //                  is held; flags: 1 all units are, total and n are 0
@@ -48,7 +50,7 @@
 // Handshake. hello; with a cluster key: challenge, proof; then accept; for each lane a map for each
 // message begun and not counted as received, and one credit; then ready, after which the flow
 // carries chunks. (On a new session there is nothing between accept and ready.) Both macs are
-// HMAC-SHA256(key, label, hello's 76 bytes with its header, challenge nonce), with the labels
+// HMAC-SHA256(key, label, hello's 140 bytes with its header, challenge nonce), with the labels
 // "ztcp1 receiver" and "ztcp1 sender". They prove that both ends hold the key and are present now;
 // the records that follow are neither encrypted nor signed. Before the proof, a receiver does
 // nothing for a hello that it could not undo (no session, no fence).
@@ -137,6 +139,7 @@
 #include <optional>
 #include <span>
 
+#include "core/host_name.h"
 #include "transport/msg/chunk_map.h"
 #include "transport/msg/hmac_sha256.h"
 #include "transport/msg/reason.h"
@@ -171,7 +174,7 @@ struct RecordHeader {
 };
 
 struct Hello {
-  static constexpr std::size_t kBody = 68;
+  static constexpr std::size_t kBody = 132;
   bool is_new = false;
   bool has_key = false;
   bool process_ends = false;
@@ -186,6 +189,7 @@ struct Hello {
   std::uint8_t flows_wanted = 0;
   Nonce nonce{};
   Endpoint listening{};
+  HostName host{};
 };
 
 struct Challenge {
@@ -200,12 +204,13 @@ struct Proof {
 };
 
 struct Accept {
-  static constexpr std::size_t kBody = 16;
+  static constexpr std::size_t kBody = 80;
   bool ack_is_delivery = false;
   std::uint32_t allowance_bytes = 0;
   std::uint8_t flows_granted = 0;
   std::uint16_t message_window = 0;
   std::uint64_t session = 0;
+  HostName host{};
 };
 
 struct Chunk {

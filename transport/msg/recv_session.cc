@@ -17,6 +17,7 @@ RecvSession::RecvSession(Acceptor& acceptor, const SessionSettings& settings, co
       id_(hello.session),
       remote_(remote),
       sender_listening_(hello.listening),
+      peer_host_(hello.host),
       flows_granted_(static_cast<std::uint8_t>(
           std::clamp<std::uint32_t>(settings.flows, 1, hello.flows_wanted))),
       bounce_(allowance_bytes) {}
@@ -67,6 +68,7 @@ void RecvSession::attach(TimePoint now, std::unique_ptr<RecvFlow> attached) {
   accept.flows_granted = flows_granted_;
   accept.message_window = static_cast<std::uint16_t>(kMessageWindow);
   accept.session = id_;
+  accept.host = settings_.host;
   if (!flow.send(accept))
     return on_flow_lost(now, flow, Error{Errc::kOutOfMemory, 0, "Stream::write of accept"});
   tell_state(flow);

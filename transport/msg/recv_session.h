@@ -68,6 +68,7 @@ class RecvSession final : public CopyClient {
   // its end loses nothing.
   bool needs_peer() const { return !has_bye_ && !is_sender_lost_; }
   Endpoint remote() const { return remote_; }
+  const HostName& peer_host() const { return peer_host_; }
   // Bytes taken, or promised to chunks under way, without a posted buffer: never above the eager
   // allowance.
   std::uint64_t unposted_bytes() const { return bounce_.reserved_bytes(); }
@@ -186,6 +187,7 @@ class RecvSession final : public CopyClient {
   const std::uint64_t id_;
   const Endpoint remote_;
   const Endpoint sender_listening_;
+  const HostName peer_host_;
   const std::uint8_t flows_granted_;
   RecvOwner* owner_ = nullptr;
 

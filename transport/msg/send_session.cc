@@ -85,6 +85,7 @@ Hello SendSession::make_hello(std::uint8_t flow, std::uint32_t epoch) const {
       std::clamp<std::uint32_t>(settings_.flows, 1, static_cast<std::uint32_t>(kMaxFlows)));
   hello.nonce = sender_nonce(session_id_, flow, epoch);
   hello.listening = dialer_.listening();
+  hello.host = settings_.host;
   return hello;
 }
 
@@ -93,6 +94,7 @@ void SendSession::on_accept(const Accept& accept) {
   ack_is_delivery_ = accept.ack_is_delivery && settings_.ack_is_delivery;
   if (was_accepted_) return;
   was_accepted_ = true;
+  peer_host_ = accept.host;
   flows_granted_ = static_cast<std::uint8_t>(
       std::clamp<std::uint32_t>(settings_.flows, 1, accept.flows_granted));
 }

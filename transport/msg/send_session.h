@@ -71,6 +71,7 @@ class SendSession {
   // For the statistics page.
   Awaited awaited();
   const CreditWait& credit_wait() const { return credit_wait_; }
+  const HostName& peer_host() const { return peer_host_; }  // Empty: not known yet.
   // Calls visit(index, stream) for each living flow.
   template <class Visit>
   void for_each_stream(Visit&& visit) const {
@@ -196,6 +197,7 @@ class SendSession {
   std::uint64_t silent_after_ = 0;
   std::uint8_t flows_granted_ = 1;
   FailureDetail failure_;
+  HostName peer_host_;
 
   KeptMessages kept_;
   // In the order of posting: messages not sent completely, and sent messages that are not done;

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // Types that both ends of a session share: settings, owners, dialling, and failure reasons. A
-// session is a NCCL connection as messages over up to eight byte streams, in wire format version 1
+// session is a NCCL connection as messages over up to eight byte streams, in wire format version 2
 // (record.h; design notes in docs/sessions.md): SendSession is the connecting side and sends
 // messages, RecvSession is made by the Acceptor from an incoming handshake and receives them.
 // Credit and received counts travel on the reverse direction of the same streams.
@@ -15,12 +15,13 @@
 
 #include "core/address.h"
 #include "core/clock.h"
+#include "core/host_name.h"
 #include "core/result.h"
 #include "core/stream.h"
 
 namespace ztcp::msg {
 
-inline constexpr std::uint32_t kWireVersion = 1;
+inline constexpr std::uint32_t kWireVersion = 2;
 inline constexpr std::size_t kMaxFlows = 8;
 // Upper limit of SessionSettings::max_sessions: the config's maximum of max_connections.
 inline constexpr std::uint32_t kMostSessions = 32768;
@@ -83,6 +84,7 @@ struct SessionSettings {
   // per possible session, in any order of arrival, and bounce memory stays below twice that.
   std::uint32_t eager_budget_bytes = 16U << 20;
   std::uint32_t eager_shares = 64;
+  HostName host{};  // Ours, which peers are told.
 };
 
 // Why a session ended, in more detail than an Error: the reason, which side decided, and both

@@ -10,7 +10,7 @@
 namespace ztcp::stats {
 namespace {
 
-constexpr std::size_t kFewestPeers = 3;  // Of fewer, the median says nothing.
+constexpr std::size_t kFewestPeers = 3;  // The median of fewer says nothing.
 constexpr std::uint64_t kFewestMessages = 16;
 constexpr double kSlowFactor = 2;
 constexpr double kLeastNs = 100'000;  // Less is the noise of a thread that was woken late.
@@ -34,7 +34,7 @@ void find_stragglers(std::span<const PeerTime> times, Way way, std::vector<Strag
   if (peers.size() < kFewestPeers) return;
   std::sort(peers.begin(), peers.end(),
             [](const PeerTime* a, const PeerTime* b) { return mean_ns(*a) < mean_ns(*b); });
-  // Of an even number the lower one, so that one of two slow peers is not the measure.
+  // The lower one of an even number, so that one of two slow peers is not the measure.
   const double median_ns = mean_ns(*peers[(peers.size() - 1) / 2]);
   for (const PeerTime* time : peers) {
     const double mean = mean_ns(*time);

@@ -21,18 +21,18 @@ namespace ztcp::stats {
 struct PeerTime {
   std::string peer;  // "gpu-07 (10.0.0.7)", or its address.
   Way way = Way::kSend;
-  std::uint64_t messages = 0;  // Those whose time was measured.
+  std::uint64_t messages = 0;  // With a measured time.
   std::uint64_t total_ns = 0;
 };
 
-// Any thread. Communicators without a number are not kept, nor those beyond kMost, whose end the
-// plugin may never see.
+// Any thread. Communicators without a number are not kept, nor those beyond kMost: the
+// plugin may never see the end of some.
 class CommunicatorTimes {
  public:
   static constexpr std::size_t kMost = 64;
 
   void add(std::uint64_t communicator, const PeerTime& time);
-  // Removes them. Of several connections with a peer the sum.
+  // Removes them. Connections with the same peer are summed up.
   std::vector<PeerTime> take(std::uint64_t communicator);
 
  private:

@@ -141,7 +141,8 @@ struct LatencyRecord {
   std::uint64_t used;
   std::uint32_t device;
   std::uint32_t way;  // Way.
-  Text<64> peer;
+  Text<48> peer;
+  Text<56> host;  // The peer's, maybe cut. The last member: it is not compared.
 };
 
 // A record under its sequence number. Records are copied word by word, so that a copy beside a

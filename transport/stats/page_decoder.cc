@@ -201,6 +201,7 @@ class Decoder {
     to.device = record.device;
     to.way = *way;
     to.peer = text_of(record.peer);
+    to.host = text_of(record.host);
     to.by_class = copies_.content->latencies[index].by_class;
   }
 

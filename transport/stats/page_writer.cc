@@ -129,7 +129,8 @@ LatencyEntry* Page::latencies(std::uint32_t device, Way way, std::string_view pe
   wanted.way = static_cast<std::uint32_t>(way);
   wanted.peer.set(peer);
   for (std::size_t i = 0; i < latencies_used_; ++i)
-    if (std::memcmp(content_.latencies[i].record.words.data(), &wanted, sizeof(wanted)) == 0)
+    if (std::memcmp(content_.latencies[i].record.words.data(), &wanted,
+                    offsetof(LatencyRecord, host)) == 0)
       return &content_.latencies[i];
   if (latencies_used_ < kOwnLatencies) {
     LatencyEntry& entry = content_.latencies[latencies_used_++];
@@ -140,6 +141,15 @@ LatencyEntry* Page::latencies(std::uint32_t device, Way way, std::string_view pe
   wanted.peer.set("");
   if (others.record.sequence == 0) others.record.write(wanted);
   return &others;
+}
+
+void Page::name_host(LatencyEntry& latencies, std::string_view host) {
+  const std::scoped_lock lock(latencies_mutex_);
+  LatencyRecord record;
+  std::memcpy(&record, latencies.record.words.data(), sizeof(record));
+  if (record.peer.chars.front() == '\0') return;  // Those of several peers.
+  record.host.set(host);
+  latencies.record.write(record);
 }
 
 }  // namespace ztcp::stats

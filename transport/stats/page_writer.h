@@ -140,6 +140,8 @@ class Page : public std::enable_shared_from_this<Page> {
   // The histograms of messages with a peer, up to the page's end; those of all other peers where
   // the table is full. Called when a connection opens.
   LatencyEntry* latencies(std::uint32_t device, Way way, std::string_view peer);
+  // The peer has told its host's name. Called once for each connection.
+  void name_host(LatencyEntry& latencies, std::string_view host);
 
   // Notes that a lane has refreshed its rows.
   void touch(std::int64_t monotonic_ns);

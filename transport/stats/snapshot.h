@@ -79,7 +79,7 @@ struct Device {
   std::string plan;  // Text of the init line: lanes, mode, reasons.
   std::uint32_t speed_mbps = 0;
   std::uint32_t mtu_bytes = 0;  // 0: unknown.
-  std::string address;          // Of a device of several NICs: each, with commas.
+  std::string address;          // With several NICs all of them, with commas.
   int numa_node = -1;           // -1: unknown.
   std::string gpu{};            // The one that it serves; empty: any.
 };
@@ -153,6 +153,7 @@ struct Latency {
   std::uint32_t device = 0;
   Way way = Way::kSend;
   std::string peer;  // Address; empty: all peers beyond the table's room.
+  std::string host;  // The peer's; empty: unknown.
   std::array<Histogram::Counts, kSizeClasses> by_class{};
 };
 

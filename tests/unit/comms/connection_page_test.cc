@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/stats/page_fixture.h"
+#include "transport/stats/communicator_times.h"
 #include "transport/stats/page_reader.h"
 
 namespace ztcp::comms {
@@ -83,6 +84,32 @@ TEST_F(ConnectionPageTest, ListsConnectionAndFlow) {
   EXPECT_EQ(snapshot.flows[0].sent_bytes, 1000U);
   EXPECT_EQ(snapshot.flows[0].rtt_ns, 40'000U);
   EXPECT_GE(snapshot.flows[0].rtt_p50_ns, 40'000U);
+}
+
+TEST_F(ConnectionPageTest, TellsThePeersHostOnceItIsKnown) {
+  connection_->note_host({});
+  refresh(kPageOpened, in_flight(msg::Awaited::kNetwork));
+  EXPECT_EQ(read().connections.at(0).peer_host, "");
+  connection_->note_host(HostName::of("gpu-02"));
+  refresh(kPageOpened, in_flight(msg::Awaited::kNetwork));
+  const stats::Snapshot snapshot = read();
+  EXPECT_EQ(snapshot.connections.at(0).peer_host, "gpu-02");
+  EXPECT_EQ(snapshot.latencies.at(0).peer, "10.0.0.2");
+  EXPECT_EQ(snapshot.latencies.at(0).host, "gpu-02");
+  const auto second = ConnectionPage::open(place_, stats::Way::kSend, kPagePeer, 77);
+  EXPECT_EQ(read().latencies.size(), 1U) << "the named entry is found again";
+}
+
+TEST_F(ConnectionPageTest, MessagesCountForTheirCommunicatorOnceClosed) {
+  connection_->note_host(HostName::of("gpu-02"));
+  connection_->add_latency(64, milliseconds(3));
+  connection_->add_latency(64, milliseconds(4));
+  connection_->note_closed();
+  const auto times = stats::communicator_times().take(77);
+  ASSERT_EQ(times.size(), 1U);
+  EXPECT_EQ(times[0].peer, "gpu-02 (10.0.0.2)");
+  EXPECT_EQ(times[0].messages, 2U);
+  EXPECT_EQ(times[0].total_ns, 7'000'000U);
 }
 
 TEST_F(ConnectionPageTest, QuantilesOfRoundTripsAreThoseOfTheStreamsSamples) {

@@ -49,6 +49,17 @@ TEST_F(StragglerLogTest, ASlowMessageIsComparedWithTheUsualTime) {
       << lines[0].text;
 }
 
+TEST_F(StragglerLogTest, NamesTheHostOfAPeerThatHasToldIt) {
+  const StragglerLog::Connection connection{
+      stats::Way::kReceive, {Ipv4Address{0x0a000002}, 7471}, 0, HostName::of("gpu-02")};
+  EXPECT_EQ(StragglerLog::name_of_peer(connection), "gpu-02 (10.0.0.2)");
+  stragglers_.note_end(kStart, connection, {.slow = 2}, log_);
+  const auto lines = log_.take();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_NE(lines[0].text.find("receiving from gpu-02 (10.0.0.2:7471) ended"), std::string::npos)
+      << lines[0].text;
+}
+
 TEST_F(StragglerLogTest, AConnectionWithoutStragglersEndsSilently) {
   stragglers_.note_end(kStart, {}, {}, log_);
   EXPECT_TRUE(log_.empty());

@@ -44,12 +44,12 @@ TEST_F(AcceptorTest, AKernelMayAcknowledgeLate) {
 
 TEST_F(AcceptorTest, AnotherVersionIsToldBothVersions) {
   Peer& peer = connect();
-  peer.preamble(2);
+  peer.preamble(3);
   const auto refusal = peer.refusal();
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->reason, Reason::kVersion);
-  EXPECT_EQ(refusal->ours, 1U);
-  EXPECT_EQ(refusal->theirs, 2U);
+  EXPECT_EQ(refusal->ours, 2U);
+  EXPECT_EQ(refusal->theirs, 3U);
   EXPECT_EQ(acceptor->counters().refused_version, 1U);
 }
 

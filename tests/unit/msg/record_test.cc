@@ -39,12 +39,15 @@ Hello some_hello() {
   hello.flows_wanted = 4;
   hello.nonce.fill(std::byte{0x4e});
   hello.listening = {Ipv4Address{0x0a630002}, 0x1d2f};
+  hello.host = HostName::of("gpu-7");
   return hello;
 }
 
-Bytes from_hex(const char* text) {
+std::string zeros(std::size_t bytes) { return std::string(2 * bytes, '0'); }
+
+Bytes from_hex(const std::string& text) {
   Bytes bytes;
-  for (const char* p = text; *p != 0; p += *p == ' ' ? 1 : 2) {
+  for (const char* p = text.c_str(); *p != 0; p += *p == ' ' ? 1 : 2) {
     if (*p == ' ') continue;
     unsigned value = 0;
     std::sscanf(p, "%2x", &value);
@@ -60,11 +63,12 @@ TEST(Record, BytesMatchTheFormatsText) {
   EXPECT_EQ(Bytes(preamble.begin(), preamble.end()), from_hex("7a746370 01000000"));
   EXPECT_EQ(
       encoded(some_hello()),
-      from_hex("01 03 4400 00000000 c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0 8877665544332211 04030201 "
+      from_hex("01 03 8400 00000000 c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0 8877665544332211 04030201 "
                "00 04 0000 4e4e4e4e4e4e4e4e4e4e4e4e4e4e4e4e 2f1d 0000 "
-               "00000000000000000000ffff0a630002"));
+               "00000000000000000000ffff0a630002 6770752d37" +
+               zeros(59)));
   EXPECT_EQ(encoded(Accept{true, 0x20000, 4, 32, 0x1122334455667788}),
-            from_hex("04 01 1000 00000000 00000200 04 00 2000 8877665544332211"));
+            from_hex("04 01 5000 00000000 00000200 04 00 2000 8877665544332211" + zeros(64)));
   EXPECT_EQ(encoded(Chunk{true, 4096, 5, 8192, 1 << 20, 0x01020304}),
             from_hex("05 01 1c00 00100000 0500000000000000 0020000000000000 0000100000000000 "
                      "04030201"));
@@ -234,6 +238,25 @@ TEST(Record, FieldsOutOfRangeAreRejected) {
   const auto future = decode_refusal(body_of(encoded(Refusal{static_cast<Reason>(99), 0, 0})));
   ASSERT_TRUE(future);
   EXPECT_EQ(future->reason, Reason::kProtocol);
+}
+
+TEST(Record, HelloAndAcceptTellPrintableHostNames) {
+  RecordBuffer bytes;
+  Hello hello;
+  hello.epoch = hello.flows_wanted = 1;
+  hello.host = HostName::of("gpu-07");
+  hello.host.chars[2] = '\n';
+  encode(hello, bytes);
+  const auto body = std::span(bytes).subspan(kHeaderBytes);
+  const auto told = decode_hello({RecordType::kHello, 0, Hello::kBody, 0}, body);
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->host.view(), "gp?-07");
+  Accept accept{.flows_granted = 1, .message_window = 1};
+  accept.host.chars.fill('x');  // No zero ends it.
+  encode(accept, bytes);
+  const auto granted = decode_accept({RecordType::kAccept, 0, Accept::kBody, 0}, body);
+  ASSERT_TRUE(granted);
+  EXPECT_EQ(granted->host.view(), std::string(63, 'x'));
 }
 
 TEST(SessionOf, IsKnownByTheFirstBytesOfAHello) {

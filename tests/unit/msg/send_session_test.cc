@@ -53,6 +53,20 @@ TEST_F(SendSessionTest, SendsPostedMessagesPlainlyAndOthersWithinTheAllowance) {
   EXPECT_EQ(sent[0].size_bytes, 904U);
 }
 
+TEST_F(SendSessionTest, ExchangesHostNames) {
+  settings.host = HostName::of("gpu-01");
+  make();
+  Dialled& d = open(0);
+  const auto records = d.stream.records();
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(decode_hello(records[0].header, records[0].body)->host.view(), "gpu-01");
+  EXPECT_TRUE(session->peer_host().is_empty());
+  Accept accept = kLimits;
+  accept.host = HostName::of("gpu-02");
+  say(d, accept);
+  EXPECT_EQ(session->peer_host().view(), "gpu-02");
+}
+
 TEST_F(SendSessionTest, MeasuresTheTimeWithoutCredit) {
   using std::chrono::milliseconds;
   Dialled& d = accept(0);
@@ -239,12 +253,12 @@ TEST_F(SendSessionTest, AnotherVersionIsReportedByEitherSide) {
     return dialled[0];
   }();
   static_cast<void>(d);
-  preamble(e, 2);
-  say(e, Refusal{Reason::kVersion, 2, 1});
+  preamble(e, 3);
+  say(e, Refusal{Reason::kVersion, 3, 2});
   ASSERT_EQ(failures.size(), 1U);
   EXPECT_EQ(failures[0].code, Errc::kProtocol);
   EXPECT_EQ(describe(session->failure_detail()),
-            "the peer refused: wire version 2 there, 1 here: install the same ztcp on both hosts");
+            "the peer refused: wire version 3 there, 2 here: install the same ztcp on both hosts");
 
   failures.clear();
   dialled.clear();
@@ -255,7 +269,7 @@ TEST_F(SendSessionTest, AnotherVersionIsReportedByEitherSide) {
   say(dialled[0], Credit{});
   ASSERT_EQ(failures.size(), 1U);
   EXPECT_EQ(describe(session->failure_detail()),
-            "wire version 1 here, 3 there: install the same ztcp on both hosts");
+            "wire version 2 here, 3 there: install the same ztcp on both hosts");
 }
 
 TEST_F(SendSessionTest, AnotherServiceAtThePortIsReported) {

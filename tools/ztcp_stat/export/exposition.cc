@@ -71,6 +71,10 @@ std::string host_of(const std::string& endpoint) {
   return endpoint.find(':') == colon ? endpoint.substr(0, colon) : endpoint;
 }
 
+std::string name_of(const stats::Connection& connection) {
+  return connection.peer_host.empty() ? host_of(connection.peer) : connection.peer_host;
+}
+
 // Limits of Prometheus' buckets in octaves of the page's histogram: each is the upper end of one of
 // its buckets, so that the counts are exact.
 constexpr std::size_t kFirstOctave = 1;  // 4 us.
@@ -202,7 +206,7 @@ class Exposition {
       if (connection.device != device) continue;
       ++states[connection.state];
       if (connection.waiting != stats::Waiting::kNothing) ++waiting[connection.waiting];
-      PeerSums& sums = peers[{host_of(connection.peer), connection.communicator, connection.way}];
+      PeerSums& sums = peers[{name_of(connection), connection.communicator, connection.way}];
       sums.oldest_ns = std::max(sums.oldest_ns, connection.oldest_ns);
       by_connection[connection.id] = &sums;
     }
@@ -234,7 +238,8 @@ class Exposition {
     std::map<std::pair<std::string, stats::Way>, stats::Histogram::Counts> peers;
     for (const stats::Latency& latency : snapshot.latencies) {
       if (latency.device != device) continue;
-      auto& of_peer = peers[{latency.peer.empty() ? "other" : latency.peer, latency.way}];
+      const std::string& peer = latency.host.empty() ? latency.peer : latency.host;
+      auto& of_peer = peers[{peer.empty() ? "other" : peer, latency.way}];
       for (std::size_t size = 0; size < stats::kSizeClasses; ++size) {
         add_counts(sums[latency.way][size], latency.by_class[size]);
         add_counts(of_peer, latency.by_class[size]);

@@ -101,7 +101,10 @@ void make_printable(stats::Snapshot& snapshot) {
       clean(*text);
   for (stats::Flow& flow : snapshot.flows)
     for (std::string* text : {&flow.state, &flow.local, &flow.remote}) clean(*text);
-  for (stats::Latency& latency : snapshot.latencies) clean(latency.peer);
+  for (stats::Latency& latency : snapshot.latencies) {
+    clean(latency.peer);
+    clean(latency.host);
+  }
 }
 
 Result<Look> look_at(const Selection& selection) {

@@ -150,6 +150,7 @@ json latency_of(const stats::Latency& latency, const Window& window) {
   return {{"device", latency.device},
           {"way", latency.way == stats::Way::kSend ? "send" : "receive"},
           {"peer", latency.peer},
+          {"peer_host", latency.host},
           {"sizes", std::move(classes)}};
 }
 

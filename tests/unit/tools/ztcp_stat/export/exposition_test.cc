@@ -113,6 +113,16 @@ TEST(ExpositionTest, PeersHaveTheirAddressAndCommunicator) {
   EXPECT_NE(text.find(labels + " 77\n"), std::string::npos);
 }
 
+TEST(ExpositionTest, PeersHaveTheirHostWhereItIsKnown) {
+  stats::Snapshot job = small_job();
+  job.connections[0].peer_host = "gpu-02";
+  job.latencies[0].host = "gpu-02";
+  const std::string text = text_of(job);
+  EXPECT_NE(text.find(R"(peer="gpu-02",comm="0xabc",way="send"} 3)"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"(peer="gpu-02",way=")"), std::string::npos) << text;
+  EXPECT_EQ(text.find("10.0.0.2"), std::string::npos) << text;
+}
+
 TEST(ExpositionTest, HistogramsAreCumulative) {
   const std::string text = text_of(small_job());
   const auto count = [&](const std::string& limit) {
