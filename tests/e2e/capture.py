@@ -7,6 +7,7 @@ The receiver brings its NIC up and waits for the sender, so the capture begins b
 connection. Endless jobs run until the capture has what the test wants.
 """
 import glob
+import json
 import os
 import re
 import shutil
@@ -15,9 +16,11 @@ import subprocess
 import sys
 
 from fabric import Fabric, Process, check, main, wait_until
+from namespaces import enter, ip
 
 STAT = os.environ["E2E_STAT"]
 SKIP = 77
+RECEIVED, SENT = 1, 2  # pcapng's directions.
 PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peer.py")
 
 
@@ -28,17 +31,31 @@ def need(*programs):
             sys.exit(SKIP)
 
 
+def flows_by_lane(fabric, pid):
+    """The flows of a process's connections, as (local, remote), by its lanes on ztcp0."""
+    shown = subprocess.run([STAT, "--once", "--json", "--config", fabric.config], check=False, timeout=30, text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    lanes = {}
+    for process in json.loads(shown.stdout or '{"processes": []}')["processes"]:
+        lane_of = {one["id"]: one["lane"] for one in process["connections"]
+                   if process["devices"][one["device"]]["name"] == "ztcp0" and process["pid"] == pid}
+        for flow in process["flows"]:
+            if flow["connection"] in lane_of and flow["state"] == "ESTABLISHED":
+                lanes.setdefault(lane_of[flow["connection"]], []).append((flow["local"], flow["remote"]))
+    return lanes
+
+
 class Job:
     """A receiver, then a sender, that start on command. The receiver's NIC is up before the sender connects."""
 
     def __init__(self, fabric):
         self.fabric = fabric
 
-    def start(self, rank, messages):
+    def start(self, rank, messages, size=None):
         role = "send" if rank else "recv"
         return self.fabric.start(
             f"rank{rank}", [sys.executable, PEER, role, self.fabric.folder, "--device", str(rank), "--count",
-                            str(messages)],
+                            str(messages), *([] if size is None else ["--size", str(size)])],
             {"ZTCP_CONFIG": self.fabric.config, "ZTCP_LOCAL_RANK": str(rank)})
 
 
@@ -91,6 +108,77 @@ def shared_memory():
             check(not tshark(path, "-Y", "tcp.analysis.lost_segment"), "segments are missing")
         check(tshark(path, "-T", "fields", "-e", "frame.interface_name")[0] == "ztcp0", "another interface name")
         check(not sockets(fabric), "a process that ended left its socket")
+
+
+def several_lanes():
+    """A capture has the frames of all lanes of a NIC, each frame once."""
+    need("tshark")
+    with Fabric(2, topology="mesh", arguments=("--queues", "2")) as fabric:
+        rank = fabric.start_ranks("--op", "all_to_all", "--min", "64K", "--max", "64K", "--iters", "10000000")[0]
+        wait_until(lambda: len(sockets(fabric)) == 2, 30, "the sockets of both ranks")
+        wait_until(lambda: len(flows_by_lane(fabric, rank.pid)) == 2, 30, "connections on both lanes")
+        lanes = flows_by_lane(fabric, rank.pid)
+        path = os.path.join(fabric.folder, "capture.pcapng")
+        capture = begin_capture(fabric, "--device", "ztcp0", "--pid", str(rank.pid), output=path)
+        wait_until(lambda: os.path.getsize(path) > 1_000_000 or not capture.running(), 30, "frames")
+        capture.send(signal.SIGINT)
+        check(capture.wait(20) == 0, "the capture failed")
+        frames, _ = counts(capture)
+        rows = tshark(path, "-T", "fields", "-E", "separator= ", "-e", "frame.packet_flags_direction", "-e", "ip.src",
+                      "-e", "tcp.srcport", "-e", "ip.dst", "-e", "tcp.dstport")
+        check(len(rows) == frames, f"tshark reads {len(rows)} of {frames} frames")
+        check(not tshark(path, "-Y", "_ws.malformed"), "malformed packets")
+        seen = set()
+        for row in rows:
+            direction, source, source_port, target, target_port = row.split(" ")
+            ends = [f"{source}:{source_port}", f"{target}:{target_port}"]
+            seen.add((int(direction, 0), *(ends if int(direction, 0) == SENT else reversed(ends))))
+        for lane, flows in lanes.items():
+            for flow in flows:
+                for direction in (RECEIVED, SENT):
+                    check((direction, *flow) in seen, f"no frame of lane {lane}: {direction} {flow} in {seen}")
+        # A frame that two lanes record would look like one that was sent again at once.
+        again = tshark(path, "-Y", "tcp.len > 0 && tcp.analysis.retransmission")
+        check(len(again) < frames / 10, f"{len(again)} of {frames} frames are there twice")
+
+
+def super_segments():
+    """A NIC that segments gets frames larger than its MTU. They are captured whole, and no byte is missing."""
+    need("tshark", "ip")
+    enter()
+    ip("link", "set", "lo", "up")
+    ip("link", "add", "between", "type", "bridge")
+    ip("link", "set", "between", "up")
+    with Fabric(2, topology="mesh") as fabric:
+        with open(fabric.config, "w", encoding="utf-8") as config:
+            config.write('schema = 1\nrun_dir = "run"\n')
+            for rank in range(2):
+                ip("tuntap", "add", f"t{rank}", "mode", "tap", "vnet_hdr")
+                ip("link", "set", f"t{rank}", "master", "between", "up")
+                config.write(f'[[nic]]\nname = "ztcp{rank}"\ndriver = "tap"\ntap_interface = "t{rank}"\n'
+                             f'mac = "02:5a:00:00:00:0{rank + 1}"\naddress = "10.66.0.{rank + 1}/24"\n'
+                             'mtu_bytes = 1500\n')
+        job = Job(fabric)
+        path = os.path.join(fabric.folder, "capture.pcapng")
+        second = job.start(0, 40, size=1 << 20)
+        wait_until(lambda: sockets(fabric), 30, "the socket of rank 0")
+        capture = begin_capture(fabric, "--device", "ztcp0", "--headers", "0", "--buffer", "64", output=path)
+        first = job.start(1, 40, size=1 << 20)
+        wait_until(lambda: len(sockets(fabric)) == 2, 30, "the socket of rank 1")
+        sent = os.path.join(fabric.folder, "sent.pcapng")
+        senders = begin_capture(fabric, "--device", "ztcp1", "--headers", "0", "--buffer", "64", output=sent,
+                                name="senders")
+        for process in (first, second, capture, senders):
+            check(process.wait(120) == 0, f"{process.name} failed:\n{process.output()[-2000:]}")
+        large = tshark(sent, "-Y", "frame.packet_flags_direction == 2 && ip.len > 1500")
+        check(large, f"no super-segment among {counts(senders)[0]} frames")
+        check(not tshark(sent, "-Y", "_ws.malformed"), "malformed packets")
+        check(not tshark(sent, "-Y", "frame.cap_len < frame.len"), "a frame was cut")
+        # Received as the segments, or as they were sent: TCP finds every byte.
+        frames, lost = counts(capture)
+        check(frames > 20, f"only {frames} frames received")
+        if not lost:
+            check(not tshark(path, "-Y", "tcp.analysis.lost_segment"), "segments are missing")
 
 
 def piped():
@@ -148,4 +236,4 @@ def killed():
 
 
 if __name__ == "__main__":
-    main({f.__name__: f for f in (shared_memory, piped, killed)})
+    main({f.__name__: f for f in (shared_memory, several_lanes, super_segments, piped, killed)})
