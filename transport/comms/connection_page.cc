@@ -116,9 +116,31 @@ void ConnectionPage::note_host(const HostName& host) {
   page_->name_host(*latencies_, host.view());
 }
 
+void ConnectionPage::note_rail(std::size_t index, const Rail& rail) {
+  moved_bytes_ += rail.sent_bytes + rail.received_bytes;
+  if (!row_) return;
+  Flow* const seen =
+      flows_[index] != nullptr ? flows_[index].get() : open_flow(index, rail.local, rail.remote);
+  if (seen == nullptr) return;
+  seen->is_seen = true;
+  stats::FlowRecord& record = seen->record;
+  record.sent_bytes = rail.sent_bytes;
+  record.received_bytes = rail.received_bytes;
+  record.in_flight_bytes =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(rail.in_flight_bytes, UINT32_MAX));
+  record.failures = rail.failures;
+  record.recoveries = rail.recoveries;
+  record.state.set(rail.state);
+  seen->row.publish(record);
+}
+
 void ConnectionPage::note_credit(TimePoint now, const msg::CreditWait& wait) {
-  const std::uint64_t time_ns = ns_of(wait.time(now));
-  waits_->credit_stalls += wait.times() - std::exchange(record_.credit_stalls, wait.times());
+  note_credit_waits(wait.times(), wait.time(now));
+}
+
+void ConnectionPage::note_credit_waits(std::uint64_t times, Duration time) {
+  const std::uint64_t time_ns = ns_of(time);
+  waits_->credit_stalls += times - std::exchange(record_.credit_stalls, times);
   waits_->credit_stall_ns += time_ns - std::exchange(record_.credit_stall_ns, time_ns);
 }
 
@@ -128,25 +150,37 @@ ConnectionPage::Flow* ConnectionPage::flow(std::size_t index, const StreamStatis
   if (flow != nullptr && (flow->local != from.local || flow->remote != from.remote)) flow.reset();
   if (flow != nullptr) return flow.get();
   try {
+    Flow* const made = open_flow(index, to_string(from.local), to_string(from.remote));
+    if (made == nullptr) return nullptr;
+    made->local = from.local;
+    made->remote = from.remote;
+    return made;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+ConnectionPage::Flow* ConnectionPage::open_flow(std::size_t index, std::string_view local,
+                                                std::string_view remote) {
+  try {
     stats::FlowRow row = page_->take<stats::FlowRecord>();
     if (!row) return nullptr;
     auto made = std::make_unique<Flow>();
     made->row = std::move(row);
-    made->local = from.local;
-    made->remote = from.remote;
     made->record.connection = record_.id;
     made->record.number = static_cast<std::uint32_t>(index);
-    made->record.local.set(to_string(from.local));
-    made->record.remote.set(to_string(from.remote));
-    flow = std::move(made);
+    made->record.local.set(local);
+    made->record.remote.set(remote);
+    flows_[index] = std::move(made);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
-  return flow.get();
+  return flows_[index].get();
 }
 
-stats::Waiting ConnectionPage::waiting_for(msg::Awaited awaited) const {
-  switch (awaited) {
+stats::Waiting ConnectionPage::waiting_for(const Values& values) const {
+  if (values.is_unpolled) return stats::Waiting::kThisHost;
+  switch (values.awaited) {
     case msg::Awaited::kNothing:
       return stats::Waiting::kNothing;
     case msg::Awaited::kConnection:
@@ -187,8 +221,7 @@ void ConnectionPage::judge(TimePoint now, const Values& values, DeferredLog& log
   using Verdict = stats::MessageMonitor::Verdict;
   if (monitor_.look(facts, stragglers_->settings()) && monitor_.verdict() != Verdict::kFine) {
     ++(monitor_.verdict() == Verdict::kStalled ? sums_.stalled : sums_.slow);
-    stragglers_->note(now, monitor_.verdict(), connection_, facts, waiting_for(values.awaited),
-                      log);
+    stragglers_->note(now, monitor_.verdict(), connection_, facts, waiting_for(values), log);
   }
   if (monitor_.verdict() != Verdict::kFine) sums_.longest = std::max(sums_.longest, facts.oldest);
   record_.is_slow = monitor_.verdict() == Verdict::kSlow ? 1 : 0;
@@ -222,7 +255,7 @@ void ConnectionPage::refresh(TimePoint now, const Values& values, DeferredLog& l
   record_.messages_in_flight = values.in_flight;
   record_.oldest_ns = values.oldest == TimePoint{} ? 0 : ns_of(now - values.oldest);
   record_.progress_ns = ns_of(now - moved_at_);
-  record_.waiting = static_cast<std::uint8_t>(waiting_for(values.awaited));
+  record_.waiting = static_cast<std::uint8_t>(waiting_for(values));
   record_.updated_monotonic_ns = now.time_since_epoch().count();
   record_.state.set(values.state);
   row_.publish(record_);

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "core/address.h"
 #include "core/clock.h"
@@ -54,6 +55,7 @@ class ConnectionPage {
     std::uint32_t in_flight = 0;
     TimePoint oldest{};  // When the oldest message in flight was posted; zero: none is.
     msg::Awaited awaited = msg::Awaited::kNothing;
+    bool is_unpolled = false;  // The thread that would see a message's end does not look for it.
   };
   // A refresh is begin_round(), note_stream() for each living flow, note_credit() of a sending
   // session, note_host(), and refresh().
@@ -62,6 +64,19 @@ class ConnectionPage {
   void note_credit(TimePoint now, const msg::CreditWait& wait);
   // Called in each round, also while the name is not known.
   void note_host(const HostName& host);
+  // RDMA has rails in the place of streams.
+  struct Rail {
+    const char* state = "";
+    std::string_view local;
+    std::string_view remote;
+    std::uint64_t sent_bytes = 0;
+    std::uint64_t received_bytes = 0;
+    std::uint64_t in_flight_bytes = 0;
+    std::uint32_t failures = 0;
+    std::uint32_t recoveries = 0;
+  };
+  void note_rail(std::size_t index, const Rail& rail);
+  void note_credit_waits(std::uint64_t times, Duration time);
   void refresh(TimePoint now, const Values& values, DeferredLog& log);
   // The connection ends: what it has waited for is summed up.
   void end(TimePoint now, DeferredLog& log) {
@@ -72,7 +87,7 @@ class ConnectionPage {
  private:
   ConnectionPage(const LanePlace& place, stats::Way way, Endpoint remote,
                  std::uint64_t communicator);
-  stats::Waiting waiting_for(msg::Awaited awaited) const;
+  stats::Waiting waiting_for(const Values& values) const;
   // Updates the marks of slow and stalled messages in the record.
   void judge(TimePoint now, const Values& values, DeferredLog& log);
   // p99 of the messages so far, of the size class with the longest; zero: too few were measured.
@@ -91,6 +106,7 @@ class ConnectionPage {
   void add_waits(std::size_t index, const StreamStatistics& from);
   // Null: the table is full, or memory is short.
   Flow* flow(std::size_t index, const StreamStatistics& from);
+  Flow* open_flow(std::size_t index, std::string_view local, std::string_view remote);
 
   const std::shared_ptr<stats::Page> page_;
   const std::shared_ptr<StragglerLog> stragglers_;

@@ -69,7 +69,15 @@ struct CounterText {
   ROW(kCreditStalls, "credit_stalls", kCount, "Times that a connection's messages began to wait for a receive of the peer.") \
   ROW(kCreditStallTime, "credit_stall_time", kNanoseconds, "Time of these waits, summed over connections.") \
   ROW(kSlowMessages, "slow_messages", kCount, "Messages reported as slow.") \
-  ROW(kStalledMessages, "stalled_messages", kCount, "Messages reported as stalled.")
+  ROW(kStalledMessages, "stalled_messages", kCount, "Messages reported as stalled.") \
+  ROW(kCompletions, "completions", kCount, "Work requests that an RDMA NIC completed, also those that failed.") \
+  ROW(kNoAnswers, "completions_without_answer", kCount, "Work that failed because the peer's NIC did not answer (RETRY_EXC, RESP_TIMEOUT).") \
+  ROW(kNotReady, "completions_receiver_not_ready", kCount, "Work that failed because the peer had no receive posted (RNR_RETRY_EXC).") \
+  ROW(kFlushedWork, "completions_flushed", kCount, "Work that was given up with its queue pair (WR_FLUSH).") \
+  ROW(kRefusedAccess, "completions_access_error", kCount, "Work that failed because a NIC may not access the memory (PROT, ACCESS).") \
+  ROW(kOtherWorkErrors, "completions_other_error", kCount, "Work that failed in another way.") \
+  ROW(kLostRails, "lost_rails", kCount, "Rails of connections that failed.") \
+  ROW(kGpuFlushes, "gpu_flushes", kCount, "Flushes of writes into GPU memory.")
 // clang-format on
 
 enum class Counter : std::uint8_t {

@@ -133,6 +133,8 @@ struct FlowRecord {
   Text<16> state;
   Text<64> local;
   Text<64> remote;
+  std::uint32_t failures;
+  std::uint32_t recoveries;
 };
 
 // Which messages a latency entry counts. The histograms beside it are counters that several lanes

@@ -192,6 +192,8 @@ class Decoder {
     to.needless_bytes = record.needless_bytes;
     to.zero_windows = record.zero_windows;
     to.zero_window_ns = record.zero_window_ns;
+    to.failures = record.failures;
+    to.recoveries = record.recoveries;
   }
 
   void latency(const LatencyRecord& record, std::size_t index) {

@@ -115,9 +115,11 @@ void Page::update_device(std::uint32_t device, const std::function<void(DeviceRe
 }
 
 std::optional<std::uint32_t> Page::device_named(std::string_view name) const {
+  decltype(DeviceRecord::name) wanted;  // Cut like the names in the table.
+  wanted.set(name);
   const std::scoped_lock lock(devices_mutex_);
   for (std::size_t i = 0; i < devices_.size(); ++i)
-    if (devices_[i].name.chars.data() == name) return static_cast<std::uint32_t>(i);
+    if (devices_[i].name.chars == wanted.chars) return static_cast<std::uint32_t>(i);
   return std::nullopt;
 }
 

@@ -71,8 +71,9 @@ struct Process {
 };
 
 struct Device {
-  std::uint32_t index = 0;  // In the device table; NCCL's number.
-  std::string name;         // "ztcp0".
+  // In the device table; NCCL's number, unless NCCL has merged it of others.
+  std::uint32_t index = 0;
+  std::string name;  // "ztcp0".
   Carrier carrier = Carrier::kUserspaceTcp;
   LinkStatus link = LinkStatus::kUnknown;
   std::string nic;   // PCI address or interface.
@@ -123,7 +124,8 @@ struct Connection {
 struct Flow {
   std::uint64_t connection = 0;  // Connection::id.
   std::uint32_t number = 0;      // Among its connection's flows.
-  std::string state;             // RFC 9293's name; of RDMA the queue pair's.
+  // RFC 9293's name; of a rail of RDMA its health: "up", "down", and the steps between.
+  std::string state;
   std::string local;
   std::string remote;
   std::uint32_t in_flight_bytes = 0;
@@ -146,6 +148,8 @@ struct Flow {
   std::uint32_t zero_windows = 0;
   // Bytes waited for the peer's window: closed (userspace TCP), or too small (kernel's TCP).
   std::uint64_t zero_window_ns = 0;
+  std::uint32_t failures = 0;    // RDMA: how often the rail failed,
+  std::uint32_t recoveries = 0;  // and came back.
 };
 
 // Latencies of messages from post to done, with one peer.

@@ -203,6 +203,36 @@ TEST_F(ConnectionPageTest, AMessageFarBeyondTheUsualLatencyIsSlow) {
   EXPECT_TRUE(read().connections[0].is_slow);
 }
 
+TEST_F(ConnectionPageTest, RailsAreListedAsFlows) {
+  connection_->begin_round();
+  connection_->note_rail(1, {.state = "down",
+                             .local = "mlx5_1 port 1",
+                             .remote = "mlx5_3 fe80::3",
+                             .sent_bytes = 700,
+                             .in_flight_bytes = std::uint64_t{5} << 32,
+                             .failures = 2,
+                             .recoveries = 1});
+  connection_->refresh(kPageOpened, in_flight(msg::Awaited::kNetwork), log_);
+  const stats::Snapshot snapshot = read();
+  ASSERT_EQ(snapshot.flows.size(), 1U);
+  const stats::Flow& flow = snapshot.flows[0];
+  EXPECT_EQ(flow.number, 1U);
+  EXPECT_EQ(flow.state, "down");
+  EXPECT_EQ(flow.local, "mlx5_1 port 1");
+  EXPECT_EQ(flow.remote, "mlx5_3 fe80::3");
+  EXPECT_EQ(flow.sent_bytes, 700U);
+  EXPECT_EQ(flow.in_flight_bytes, UINT32_MAX);
+  EXPECT_EQ(flow.failures, 2U);
+  EXPECT_EQ(flow.recoveries, 1U);
+}
+
+TEST_F(ConnectionPageTest, AMessageForWhoseEndNoThreadAsksWaitsForThisHost) {
+  auto values = in_flight(msg::Awaited::kNetwork);
+  values.is_unpolled = true;
+  refresh(kPageOpened, values);
+  EXPECT_EQ(read().connections[0].waiting, stats::Waiting::kThisHost);
+}
+
 TEST_F(ConnectionPageTest, EndedFlowsAreNoLongerListed) {
   refresh(kPageOpened, in_flight(msg::Awaited::kNetwork));
   refresh(kPageOpened, in_flight(msg::Awaited::kNetwork), /*has_stream=*/false);

@@ -77,6 +77,13 @@ TEST(PageWriterTest, ReadersGetWhatWasPublished) {
   EXPECT_EQ(total(snapshot.latencies[0].by_class[2]), 1U);
 }
 
+TEST(PageWriterTest, ADeviceIsFoundByANameThatIsCut) {
+  const PageFolder folder;
+  const auto page = folder.create();
+  EXPECT_EQ(add_device(*page, "mlx5_0+mlx5_1+mlx5_2+mlx5_3+mlx5_4"), 0U);
+  EXPECT_FALSE(page->device_named("mlx5_0+mlx5_1"));
+}
+
 TEST(PageWriterTest, RowsAreGoneAfterTheirOwner) {
   const PageFolder folder;
   const auto page = folder.create();

@@ -131,7 +131,9 @@ json flow_of(const stats::Flow& f) {
           {"tail_loss_probes", f.tail_probes},
           {"spurious_recoveries", f.spurious_recoveries},
           {"zero_windows", f.zero_windows},
-          {"zero_window_time_ns", f.zero_window_ns}};
+          {"zero_window_time_ns", f.zero_window_ns},
+          {"failures", f.failures},
+          {"recoveries", f.recoveries}};
 }
 
 json latency_of(const stats::Latency& latency, const Window& window) {
