@@ -62,6 +62,8 @@ void list_devices(const std::vector<Device>& devices) {
   const auto page = stats::process_page();
   if (page == nullptr) return;
   for (const Device& device : devices) {
+    // NCCL merges the same NICs for each communicator.
+    if (page->device_named(device.properties.name)) continue;
     stats::DeviceRecord record{};
     record.carrier = static_cast<std::uint32_t>(stats::Carrier::kKernelSockets);
     record.speed_mbps = device.properties.speed_mbps;

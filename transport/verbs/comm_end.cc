@@ -41,6 +41,7 @@ bool is_of_rail(ibv_wc_status status) {
 Error CommEnd::fail(const Error& error, const std::string& detail, const Rail& rail,
                     const std::string& advice) {
   error_ = error;
+  connection_->note_failed();
   const Carried carried = connection_->carried();
   const bool is_down = rail.is_port_down.load(std::memory_order_relaxed);
   connection_->rails().first().ends.failed(
@@ -106,6 +107,7 @@ Error CommEnd::fail(const ibv_wc& completion, std::size_t rail) {
 
 Result<bool> CommEnd::poll() {
   bool moved = false;
+  connection_->traffic().figures().polls.add();
   const std::size_t count = connection_->rail_states().size();
   for (std::size_t i = 0; i < count; ++i) moved |= ZTCP_TRY(poll(i)) > 0;
   return moved;
@@ -124,8 +126,12 @@ Result<int> CommEnd::poll(std::size_t index) {
     return tl::unexpected(
         fail({Errc::kNoDevice, 0, "ibv_poll_cq"}, "the device is gone", *rail_state.rail));
   }
+  Figures& figures = connection_->traffic().figures();
+  if (count != 0) figures.completions.add(static_cast<std::uint64_t>(count));
   for (int i = 0; i < count; ++i) {
     const ibv_wc& completion = completions[static_cast<std::size_t>(i)];
+    if (completion.status != IBV_WC_SUCCESS) [[unlikely]]
+      figures.note_error(completion.status);
     if (rail_state.is_draining()) [[unlikely]] {
       connection_->recovery().take_drained(index, completion);
       continue;

@@ -15,6 +15,7 @@
 
 #include "core/address.h"
 #include "transport/transport.h"
+#include "transport/verbs/connection_report.h"
 #include "transport/verbs/exchange.h"
 #include "transport/verbs/peer_status.h"
 #include "transport/verbs/queue_pairs.h"
@@ -57,6 +58,8 @@ class Connection final {
   }
   void succeed() { phase_.store(Phase::kReady, std::memory_order_release); }
   void fail(const Error& error);
+  // Before the comm has it. Null: the statistics page is off.
+  void set_report(std::unique_ptr<ConnectionReport> report) { report_ = std::move(report); }
 
   // --- Any thread --------------------------------------------------------------------------------
   Phase phase() const { return phase_.load(std::memory_order_acquire); }
@@ -66,6 +69,14 @@ class Connection final {
   RailSet& rails() const { return *rails_; }
   Direction direction() const { return direction_; }
   Endpoint peer() const { return peer_; }  // The endpoint of the exchange.
+  // The comm can't go on.
+  void note_failed() { has_failed_.store(true, std::memory_order_relaxed); }
+  // It was not made, or can't go on, by this end's fault or the peer's.
+  bool has_failed() const {
+    return phase() == Phase::kFailed || has_failed_.load(std::memory_order_relaxed) ||
+           (peer_status_.has_ended() && peer_status_.event() != PeerEvent::kClosed);
+  }
+  ConnectionReport* report() const { return report_.get(); }
 
   // --- Under its lock ----------------------------------------------------------------------------
   // Over one rail of RDMA the comm's thread is the only user, and nothing is locked.
@@ -73,6 +84,7 @@ class Connection final {
     return traffic_.recovers() ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
   }
   Traffic& traffic() { return traffic_; }
+  const Traffic& traffic() const { return traffic_; }
   Recovery& recovery() { return recovery_; }
   // Since join(): of the rails that both ends have.
   std::span<const RailState> rail_states() const { return traffic_.rails(); }
@@ -91,12 +103,14 @@ class Connection final {
   const Direction direction_;
   const Endpoint peer_;
   std::atomic<Phase> phase_{Phase::kConnecting};
+  std::atomic<bool> has_failed_{false};
   Error error_;
   PeerStatus peer_status_;
   std::mutex mutex_;
   std::unique_ptr<ControlMemory> memory_;  // Outlives the regions in traffic_.
   Traffic traffic_;
   Recovery recovery_;
+  std::unique_ptr<ConnectionReport> report_;
 };
 
 }  // namespace ztcp::verbs

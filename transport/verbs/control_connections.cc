@@ -279,6 +279,7 @@ void ControlThread::warn_of_strangers(TimePoint now) {
 }
 
 void ControlThread::sweep(TimePoint now) {
+  if (pages_due_ <= now) refresh_pages(now);
   warn_of_strangers(now);
   tell_to_wait(now);
   if (!resting_.empty() && rest_ends_ <= now) {
@@ -310,7 +311,10 @@ void ControlThread::sweep(TimePoint now) {
     std::erase(silent_, &control);
     std::erase(hellos_, &control);
     tickets_.forget(control);
-    if (control.connection) control_of_.erase(control.connection.get());
+    if (control.connection) {
+      retire_report(control, now);
+      control_of_.erase(control.connection.get());
+    }
     it = controls_.erase(it);
   }
 }

@@ -99,6 +99,7 @@ void ControlThread::on_port(Rail& rail, const ibv_async_event& event, const char
   if (event.event_type != IBV_EVENT_PORT_ERR && event.event_type != IBV_EVENT_PORT_ACTIVE) return;
   const bool is_down = event.event_type == IBV_EVENT_PORT_ERR;
   rail.is_port_down.store(is_down, std::memory_order_relaxed);
+  refresh_soon();
   for (const auto& control : controls_)
     if (control->connection)
       with_recovery(*control, [&](Recovery& recovery) {
@@ -150,6 +151,7 @@ void ControlThread::look_for_dead(const RailSet& rails) {
 void ControlThread::lose_device(OpenDevice& device, const FailedPart& part,
                                 const std::string& why) {
   if (part.at == nullptr) device.is_dead = true;
+  refresh_soon();
   const Errc code = part.at == nullptr ? Errc::kNoDevice : Errc::kSystem;
   for (const auto& control : controls_) {
     // A connection that was just refused may have no queue pairs.

@@ -75,6 +75,7 @@ Made<EndFacts> ControlThread::agree(ControlConnection& control, const Arrivals& 
   control.connection =
       std::make_shared<Connection>(arrivals.rails, Direction::kReceive, control.remote);
   control_of_[control.connection.get()] = &control;
+  open_report(control, arrivals.communicator);
   if (theirs.rails == 0) return refused("the peer tells of no device");
   lock.unlock();
   auto made = control.connection->prepare(arrivals.traffic_class, &theirs);
@@ -154,6 +155,8 @@ void ControlThread::open(ControlConnection& control) {
   control.state = ControlConnection::State::kOpen;
   control.deadline = kNever;
   control.connection->rails().first().ends.opened();
+  if (DevicePage* const device = page_of(control.connection->rails()))
+    device->note_opened(control.connection->direction());
   control.connection->recovery().await_tcp(clock_now() + settings_.connect_timeout);
   begin_paths(control);
   {

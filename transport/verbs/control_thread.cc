@@ -123,6 +123,7 @@ void ControlThread::forget(ControlConnection& control) {
 
 ControlConnection& ControlThread::add_control(std::unique_ptr<ControlConnection> control) {
   ControlConnection& added = *controls_.emplace_back(std::move(control));
+  if (pages_due_ == kNever) refresh_soon();
   if (added.connection) control_of_[added.connection.get()] = &added;
   return added;
 }
@@ -141,7 +142,7 @@ void ControlThread::drop(ControlConnection& control) {
 }
 
 TimePoint ControlThread::next_deadline() const {
-  TimePoint next = resting_.empty() ? kNever : rest_ends_;
+  TimePoint next = resting_.empty() ? pages_due_ : std::min(pages_due_, rest_ends_);
   for (const auto& control : controls_)
     next = std::min(
         {next, control->deadline, control->dial_due, control->rails_due, control->routes_due()});
@@ -178,6 +179,7 @@ void ControlThread::run() {
     }
     sweep(now);
     if (!hellos_.empty()) answer_next(lock);
+    write_log(lock);
   }
 }
 
@@ -200,6 +202,7 @@ void ControlThread::handle(const Watch& watch, std::uint32_t events, TimePoint n
 Status ControlThread::add_rails(const RailSet& rails) {
   ZTCP_CHECK(start());
   for (const auto& rail : rails.rails) ZTCP_CHECK(add_rail(rail));
+  list_on_page(rails);
   return {};
 }
 
@@ -291,7 +294,7 @@ std::shared_ptr<Connection> ControlThread::accept(Arrivals& arrivals) {
 }
 
 Status ControlThread::dial(std::shared_ptr<Connection> connection, Endpoint remote,
-                           const Cookie& cookie) {
+                           const Cookie& cookie, std::uint64_t communicator) {
   const std::lock_guard lock(mutex_);
   ZTCP_CHECK(add_rails(connection->rails()));
   const TimePoint now = clock_now();
@@ -301,6 +304,7 @@ Status ControlThread::dial(std::shared_ptr<Connection> connection, Endpoint remo
   control->connection = std::move(connection);
   control->cookie = cookie;
   ControlConnection& added = add_control(std::move(control));
+  open_report(added, communicator);
   if (const Status dialled = dial_once(added, now);
       !dialled && !dials_again(added, dialled.error())) {
     added.state = ControlConnection::State::kGone;

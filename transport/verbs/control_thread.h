@@ -19,9 +19,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "transport/comms/deferred_log.h"
 #include "transport/sockets/kernel/socket.h"
+#include "transport/stats/message_monitor.h"
 #include "transport/verbs/connection.h"
 #include "transport/verbs/control_connection.h"
+#include "transport/verbs/device_page.h"
 #include "transport/verbs/tickets.h"
 
 namespace ztcp::verbs {
@@ -32,13 +35,15 @@ struct ControlSettings {
   Duration handshake_timeout = std::chrono::seconds(10);
   Duration drain_timeout = std::chrono::seconds(2);
   msg::ClusterKey cluster_key{};
-  std::string config_path;  // Named in advice.
+  std::string config_path;         // Named in advice.
+  stats::MonitorSettings monitor;  // Limits of slow and stalled messages.
 };
 
 // The connections of one listener that wait for accept().
 struct Arrivals {
   std::shared_ptr<RailSet> rails;
-  int traffic_class = -1;  // The communicator's.
+  int traffic_class = -1;          // The communicator's.
+  std::uint64_t communicator = 0;  // 0: unknown.
   std::deque<std::shared_ptr<Connection>> ready;
 };
 
@@ -61,7 +66,8 @@ class ControlThread {
   std::shared_ptr<Connection> accept(Arrivals& arrivals);
 
   // Dials for a prepared connection, which then fails or becomes ready.
-  Status dial(std::shared_ptr<Connection> connection, Endpoint remote, const Cookie& cookie);
+  Status dial(std::shared_ptr<Connection> connection, Endpoint remote, const Cookie& cookie,
+              std::uint64_t communicator = 0);
   // The comm is closed, or can't go on. The peer is told the reason (CloseRecord), and the queue
   // pairs are kept until it has closed, too, at most for drain_timeout.
   void close(const std::shared_ptr<Connection>& connection, std::uint8_t code,
@@ -170,6 +176,16 @@ class ControlThread {
   void advance(ControlConnection& control, TimePoint now);
   void drop(ControlConnection& control);
   void sweep(TimePoint now);
+  // The statistics page (control_pages.cc).
+  void list_on_page(const RailSet& rails);
+  DevicePage* page_of(const RailSet& rails);  // Null: it is not listed.
+  void open_report(ControlConnection& control, std::uint64_t communicator);
+  void retire_report(ControlConnection& control, TimePoint now);
+  void refresh_soon() {
+    if (!pages_.empty()) pages_due_ = TimePoint();
+  }
+  void refresh_pages(TimePoint now);
+  void write_log(std::unique_lock<std::mutex>& lock);
 
   const ControlSettings settings_;
   std::mutex mutex_;
@@ -192,6 +208,9 @@ class ControlThread {
   // Their listeners found no free descriptor and pause until rest_ends_.
   std::vector<Rail*> resting_;
   TimePoint rest_ends_{};
+  std::list<DevicePage> pages_;   // One for each device on the page.
+  TimePoint pages_due_ = kNever;  // When to refresh it next.
+  comms::DeferredLog deferred_log_;
 };
 
 }  // namespace ztcp::verbs

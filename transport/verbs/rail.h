@@ -113,7 +113,7 @@ struct Rail {
 
 using Rails = std::vector<std::shared_ptr<Rail>>;
 
-struct RailSet {
+struct RailSet : std::enable_shared_from_this<RailSet> {
   // Rails of TCP come last, so that properties are taken from RDMA first.
   RailSet(std::string shown_as, Rails all)
       : name(std::move(shown_as)),

@@ -4,6 +4,28 @@
 
 namespace ztcp::verbs {
 
+const char* RailState::health_text() const {
+  switch (health) {
+    case Health::kUp:
+      return "up";
+    case Health::kDraining:
+      return "draining";
+    case Health::kMute:
+      return "mute";
+    case Health::kFenced:
+      return "fenced";
+    case Health::kDown:
+      return "down";
+    case Health::kOffered:
+      return "offered";
+    case Health::kProving:
+      return "proving";
+    case Health::kAccepted:
+      return "accepted";
+  }
+  return "";
+}
+
 void RailState::describe(RailFacts& facts) const {
   facts.number = number;
   facts.key = key;

@@ -54,6 +54,8 @@ struct RailState {
   bool may_carry() const { return health == Health::kUp || health == Health::kAccepted; }
   bool is_draining() const { return health == Health::kDraining || health == Health::kMute; }
   bool is_tcp() const { return rail->device.is_tcp; }
+  // For the statistics page: "up".
+  const char* health_text() const;
   // For the peer.
   void describe(RailFacts& facts) const;
 
@@ -69,6 +71,8 @@ struct RailState {
 
   Health health = Health::kUp;
   std::uint32_t epoch = 0;         // How often queue pairs were offered.
+  std::uint32_t failures = 0;      // How often it has failed,
+  std::uint32_t recoveries = 0;    // and come back after that.
   std::string unjoined;            // Why the first queue pairs were not joined; empty: they were.
   std::optional<Error> broken_by;  // Why a queue pair has refused work.
   // Since the peer has fenced the rail: the pieces that a receiver holds, or that a sender saw

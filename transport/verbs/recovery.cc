@@ -54,7 +54,9 @@ bool Recovery::lose(std::size_t index, const std::string& why) {
                                                 [](const auto& one) { return one.is_awaited; });
   if (others == 0 && !waits) return false;
   // A peer that closed in order does not count as a failed rail.
-  if (peer_status_.event() != PeerEvent::kClosed && lost.rail->lost_to.add(peer_.address))
+  const bool is_failure = peer_status_.event() != PeerEvent::kClosed;
+  if (is_failure) ++lost.failures;
+  if (is_failure && lost.rail->lost_to.add(peer_.address))
     log::warn("{}: the rail over {} has failed to {}: {}; messages {}", rail_set_.name,
               lost.rail->device.place(), to_string(peer_), why,
               waits ? "wait for that of TCP, which begins"
@@ -191,7 +193,12 @@ Status Recovery::drain(RailState& state, TimePoint now) {
   int count = 0;
   do {
     count = state.queues->poll(completions);
-    for (int i = 0; i < count; ++i) take_drained(index, completions[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < count; ++i) {
+      const ibv_wc& completion = completions[static_cast<std::size_t>(i)];
+      traffic_.figures().completions.add();
+      if (completion.status != IBV_WC_SUCCESS) traffic_.figures().note_error(completion.status);
+      take_drained(index, completion);
+    }
   } while (count > 0);
   finish_draining(index);
   if (!state.is_draining()) return {};

@@ -255,6 +255,7 @@ Status Recovery::check_proofs(RailState& state, TimePoint now) {
 Status Recovery::rejoin(RailState& state) {
   const auto rail = static_cast<std::uint32_t>(traffic_.index_of(state));
   state.health = Health::kUp;
+  if (state.recoveries < state.failures) ++state.recoveries;
   state.is_awaited = false;
   state.due = state.gives_up = kNever;
   if (state.rail->lost_to.remove(peer_.address))

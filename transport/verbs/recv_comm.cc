@@ -13,7 +13,9 @@ namespace ztcp::verbs {
 
 QueuePairRecv::QueuePairRecv(std::shared_ptr<ControlThread> control_thread,
                              const std::shared_ptr<Connection>& connection)
-    : end_(std::move(control_thread), connection), flushers_(connection->rail_states().size()) {
+    : end_(std::move(control_thread), connection),
+      timer_(connection->report()),
+      flushers_(connection->rail_states().size()) {
   for (std::uint16_t i = 0; i < kPosts; ++i) {
     requests_[i].comm = this;
     requests_[i].number = i;
@@ -101,6 +103,7 @@ Result<Request*> QueuePairRecv::post_recv(std::span<const RecvBuffer> buffers) {
   if (const Status posted = session().post({wanted.data(), buffers.size()}); !posted)
     return tl::unexpected(end_.fail(posted.error(), ""));
   request.begin(buffers.size());
+  request.begun = timer_.begin(buffers.front().bytes.size());
   return &request;
 }
 
@@ -117,6 +120,8 @@ Result<bool> QueuePairRecv::test(Received& received, std::span<std::size_t> size
     ZTCP_CHECK(progress());
     if (!session().is_done(received.number)) return false;
   }
+  for (std::size_t i = 0; i < received.buffers(); ++i)
+    timer_.end(session().received_bytes(received.number, i), received.begun);
   const std::size_t count = std::min(sizes_bytes.size(), received.buffers());
   for (std::size_t i = 0; i < count; ++i)
     sizes_bytes[i] = session().received_bytes(received.number, i);
@@ -146,6 +151,7 @@ Result<Request*> QueuePairRecv::post_flush(std::span<const RecvBuffer> buffers) 
   });
   if (last == buffers.rend() || end_.connection().rails().first().device.is_flush_disabled)
     return nullptr;
+  end_.connection().traffic().figures().gpu_flushes.add();
   Flushed& flushed = flushes_[next_flush_++ % kPosts];
   for (std::size_t i = 0; i < flushers_.size(); ++i) {
     flushed.ids[i] = Flushed::kNone;

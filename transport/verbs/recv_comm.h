@@ -14,6 +14,7 @@
 
 #include "transport/verbs/comm_end.h"
 #include "transport/verbs/flusher.h"
+#include "transport/verbs/message_timer.h"
 #include "transport/verbs/session/recv_session.h"
 
 namespace ztcp::verbs {
@@ -47,6 +48,7 @@ class QueuePairRecv final : public RecvComm {
     QueuePairRecv* comm = nullptr;
     std::uint16_t number = 0;
     bool is_held = false;  // Until NCCL is told that it is complete.
+    MessageTimer::Begun begun;
   };
   struct Flushed final : Request {
     Flushed() { buffers_ = 0; }
@@ -69,6 +71,7 @@ class QueuePairRecv final : public RecvComm {
   RecvSession& session() const { return end_.connection().traffic().receiver(); }
 
   CommEnd end_;
+  MessageTimer timer_;
   std::array<Received, kPosts> requests_;
   std::array<Flushed, kPosts> flushes_;
   std::uint64_t next_flush_ = 0;

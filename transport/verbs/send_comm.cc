@@ -8,7 +8,7 @@ namespace ztcp::verbs {
 
 QueuePairSend::QueuePairSend(std::shared_ptr<ControlThread> control_thread,
                              std::shared_ptr<Connection> connection)
-    : end_(std::move(control_thread), std::move(connection)) {
+    : end_(std::move(control_thread), std::move(connection)), timer_(end_.connection().report()) {
   for (std::uint16_t i = 0; i < SendSession::kMessages; ++i) {
     requests_[i].comm = this;
     requests_[i].number = i;
@@ -44,10 +44,12 @@ Result<Request*> QueuePairSend::post_send(std::span<const std::byte> bytes, int 
   if (!taken) [[unlikely]]
     return tl::unexpected(end_.fail(taken.error(), why(taken.error())));
   if (!*taken) {
+    timer_.hold(bytes.size(), tag);
     ZTCP_CHECK(progress(true));
     return nullptr;
   }
   sent.size_bytes = bytes.size();
+  sent.begun = timer_.begin(bytes.size(), tag);
   --free_count_;
   return &sent;
 }
@@ -75,6 +77,7 @@ Result<bool> QueuePairSend::test(Sent& sent, std::span<std::size_t> sizes_bytes)
     if (!session().is_done(sent.number)) return false;
   }
   if (!sizes_bytes.empty()) sizes_bytes[0] = sent.size_bytes;
+  timer_.end(sent.size_bytes, sent.begun);
   free_[free_count_++] = sent.number;
   return true;
 }

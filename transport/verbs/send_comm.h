@@ -10,6 +10,7 @@
 #include <string>
 
 #include "transport/verbs/comm_end.h"
+#include "transport/verbs/message_timer.h"
 #include "transport/verbs/session/send_session.h"
 
 namespace ztcp::verbs {
@@ -40,6 +41,7 @@ class QueuePairSend final : public SendComm {
     QueuePairSend* comm = nullptr;
     std::uint16_t number = 0;
     std::size_t size_bytes = 0;
+    MessageTimer::Begun begun;
   };
 
   Result<bool> test(Sent& sent, std::span<std::size_t> sizes_bytes);
@@ -50,6 +52,7 @@ class QueuePairSend final : public SendComm {
   SendSession& session() const { return end_.connection().traffic().sender(); }
 
   CommEnd end_;
+  MessageTimer timer_;
   bool is_ready_ = false;
   std::array<Sent, SendSession::kMessages> requests_;
   std::array<std::uint16_t, SendSession::kMessages> free_{};  // The last given back is on top.

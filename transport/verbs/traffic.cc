@@ -88,8 +88,26 @@ std::uint32_t Traffic::in_flight() const {
   return sender_ ? sender_->in_flight() : receiver_ ? receiver_->in_flight() : 0;
 }
 
+std::uint64_t Traffic::messages_begun() const {
+  return sender_ ? sender_->messages_begun() : receiver_ ? receiver_->messages_begun() : 0;
+}
+
 std::uint64_t Traffic::carried_bytes(std::uint32_t rail) const {
-  return sender_ ? sender_->carried_bytes(rail) : receiver_->carried_bytes(rail);
+  return sender_ ? sender_->carried_bytes(rail) : receiver_ ? receiver_->carried_bytes(rail) : 0;
+}
+
+std::uint64_t Traffic::backlog_bytes(std::uint32_t rail) const {
+  return sender_ ? sender_->backlog_bytes(rail) : 0;
+}
+
+void Traffic::add_to(stats::CounterValues& sums) const {
+  using stats::Counter;
+  figures_.add_to(sums);
+  const bool sends = direction_ == Direction::kSend;
+  for (std::uint32_t i = 0; i < rails_.size(); ++i)
+    sums[sends ? Counter::kSentBytes : Counter::kReceivedBytes] += carried_bytes(i);
+  sums[sends ? Counter::kSentMessages : Counter::kReceivedMessages] += messages_done();
+  if (sender_) sums[Counter::kRetransmittedBytes] += sender_->repeated_bytes();
 }
 
 Status Traffic::take(const RailState& state, const ibv_wc& completion) {

@@ -15,8 +15,10 @@
 #include <vector>
 
 #include "core/direction.h"
+#include "transport/stats/counters.h"
 #include "transport/transport.h"
 #include "transport/verbs/exchange.h"
+#include "transport/verbs/figures.h"
 #include "transport/verbs/queue_pairs.h"
 #include "transport/verbs/rail_state.h"
 #include "transport/verbs/session/recv_session.h"
@@ -50,10 +52,7 @@ class Traffic final : public WorkQueues, public Landings {
   bool is_idle() const {
     return (!sender_ || sender_->is_idle()) && (!receiver_ || receiver_->is_idle());
   }
-  std::uint64_t messages_done() const;
-  // Messages that are posted and not done.
-  std::uint32_t in_flight() const;
-  std::uint64_t carried_bytes(std::uint32_t rail) const;
+  Figures& figures() { return figures_; }
   std::size_t index_of(const RailState& state) const {
     return static_cast<std::size_t>(&state - rails_.data());
   }
@@ -73,11 +72,27 @@ class Traffic final : public WorkQueues, public Landings {
   Status take(const RailState& state, const PieceStream::Told& told);
   // All work ends with an error; nothing is posted any more.
   void abort();
-  bool is_aborted() const { return is_aborted_; }
   // Whether a rail's queue pair has refused a work request (RailState::broken_by).
   bool has_broken() const { return broken_count_ != 0; }
   void mend(RailState& state);
 
+  // --- Any thread, once started; before, they are 0 ----------------------------------------------
+  bool is_aborted() const { return is_aborted_; }
+  std::uint64_t messages_begun() const;
+  std::uint64_t messages_done() const;
+  // Messages that are posted and not done.
+  std::uint32_t in_flight() const;
+  std::uint64_t carried_bytes(std::uint32_t rail) const;
+  std::uint64_t backlog_bytes(std::uint32_t rail) const;  // A sender's.
+  // A sender's message was not taken, because the peer has posted no buffer for it; and how often
+  // that began.
+  bool lacks_slot() const { return sender_ && sender_->lacks_slot(); }
+  std::uint64_t slot_waits() const { return sender_ ? sender_->slot_waits() : 0; }
+  const Figures& figures() const { return figures_; }
+  // Adds all that it counts, except for its rails' failures.
+  void add_to(stats::CounterValues& sums) const;
+
+  // --- The session -------------------------------------------------------------------------------
   Status post(std::uint32_t queue_pair, const WorkRequest& request) override {
     const Place& at = places_[queue_pair];
     if (at.queues == nullptr) [[unlikely]] {
@@ -116,6 +131,7 @@ class Traffic final : public WorkQueues, public Landings {
   std::array<Place, kMaxQueuePairs> places_{};
   std::optional<SendSession> sender_;
   std::optional<RecvSession> receiver_;
+  Figures figures_;
   EndFacts peer_facts_;
   bool recovers_ = false;
   std::uint32_t broken_count_ = 0;

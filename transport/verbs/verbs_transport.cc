@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/process_mark.h"
 #include "transport/comms/session_config.h"
+#include "transport/comms/straggler_log.h"
 #include "transport/sockets/kernel/advice.h"
 #include "transport/verbs/control_thread.h"
 #include "transport/verbs/device_list.h"
@@ -232,6 +233,7 @@ Result<std::unique_ptr<Listener>> VerbsTransport::listen(int device, const CommO
     return fail_errno("getrandom");
   auto arrivals = std::make_shared<Arrivals>();
   arrivals->traffic_class = options.traffic_class;
+  arrivals->communicator = options.communicator;
   arrivals->rails = std::move(found);
   return std::make_unique<QueuePairListener>(control_thread_, std::move(arrivals), address);
 }
@@ -254,7 +256,9 @@ Result<SendCommPtr> VerbsTransport::begin_connect(int device, const PeerHandle& 
     log::warn("{}: no queue pair for {}: {}", own.name, to_string(to.endpoint), made.error().text);
     return tl::unexpected(made.error().error);
   }
-  if (const Status dialled = control_thread_->dial(connection, to.endpoint, to.cookie); !dialled) {
+  if (const Status dialled =
+          control_thread_->dial(connection, to.endpoint, to.cookie, options.communicator);
+      !dialled) {
     const Error& error = dialled.error();
     log::warn("{}: no connection to {}: {}: {}", own.name, to_string(to.endpoint), error.where,
               error.sys_errno != 0 ? std::strerror(error.sys_errno) : describe(error.code));
@@ -277,6 +281,7 @@ Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric,
   settings.drain_timeout = ms(fabric.messages.drain_timeout_ms);
   settings.cluster_key = ZTCP_TRY(comms::cluster_key(fabric));
   settings.config_path = fabric.path;
+  settings.monitor = comms::monitor_settings(fabric.monitor);
   return std::make_unique<VerbsTransport>(fabric, settings, std::move(devices));
 }
 

@@ -56,6 +56,7 @@ Status RecvSession::post(std::span<const Buffer> buffers) {
                       .buffers = static_cast<std::uint32_t>(buffers.size()),
                       .flags = buffers[i].flags,
                       .sequence = next_post_};
+  messages_begun_.add(buffers.size());
   waiting_rows_ &= ~(1U << next_number());
   ++next_post_;
   return write_row(row);
@@ -112,10 +113,10 @@ Status RecvSession::on_immediate(std::uint32_t queue_pair, std::uint32_t immedia
   come = static_cast<std::uint8_t>(come | 1U << told.piece);
   post.of[buffer] = static_cast<std::uint8_t>(told.pieces);
   received += size_bytes;
-  carried_bytes_[queue_pair] += size_bytes;
+  carried_bytes_[queue_pair].add(size_bytes);
   if (come == (1U << told.pieces) - 1) {
     --post.unfilled;
-    ++messages_done_;
+    messages_done_.add();
   }
   // Receives for all buffers that may be posted, and one batch more.
   if (++consumed_[queue_pair] < kReceiveBatch ||
@@ -166,7 +167,7 @@ void RecvSession::lose_rail(std::uint32_t rail) {
   unproven_rails_ &= ~(1U << rail);
   for (std::size_t i = 0; i < settings_.rails.size(); ++i)
     if (settings_.rails[i] == rail) {
-      sent_[i] = {};
+      sent_[i].restart();
       unsignalled_[i] = 0;
     }
   if (slot_queue_pair_ != kNoQueuePair && settings_.rails[slot_queue_pair_] == rail)
@@ -219,16 +220,10 @@ bool RecvSession::is_idle() const {
                      [](const Post& post) { return post.unfilled == 0; });
 }
 
-std::uint32_t RecvSession::in_flight() const {
-  std::uint32_t buffers = 0;
-  for (const Post& post : posts_) buffers += post.unfilled;
-  return buffers;
-}
-
 std::uint64_t RecvSession::carried_bytes(std::uint32_t rail) const {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < settings_.rails.size(); ++i)
-    if (settings_.rails[i] == rail) bytes += carried_bytes_[i];
+    if (settings_.rails[i] == rail) bytes += carried_bytes_[i].value();
   return bytes;
 }
 

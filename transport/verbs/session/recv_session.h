@@ -21,6 +21,7 @@
 #include "transport/verbs/session/piece_stream.h"
 #include "transport/verbs/session/sent_work.h"
 #include "transport/verbs/session/slot.h"
+#include "transport/verbs/session/tally.h"
 #include "transport/verbs/session/work.h"
 
 namespace ztcp::verbs {
@@ -91,10 +92,15 @@ class RecvSession {
     if (slot_queue_pair_ == kNoQueuePair) return std::nullopt;
     return slot_queue_pair_;
   }
-  std::uint32_t in_flight() const;  // Buffers that are not filled.
 
-  // Filled buffers, and bytes received over the rail.
-  std::uint64_t messages_done() const { return messages_done_; }
+  // --- Any thread --------------------------------------------------------------------------------
+  std::uint32_t in_flight() const {              // Buffers that are not filled.
+    const std::uint64_t done = messages_done();  // Read first, so that it is not the larger one.
+    return static_cast<std::uint32_t>(messages_begun() - done);
+  }
+  // Posted buffers, filled buffers, and bytes received over the rail.
+  std::uint64_t messages_begun() const { return messages_begun_.value(); }
+  std::uint64_t messages_done() const { return messages_done_.value(); }
   std::uint64_t carried_bytes(std::uint32_t rail) const;
 
  private:
@@ -129,8 +135,9 @@ class RecvSession {
   std::uint32_t lost_rails_ = 0;      // A bit for each.
   std::uint32_t unproven_rails_ = 0;  // Rails that rejoin, likewise.
   std::uint32_t waiting_rows_ = 0;    // Rows that are written again once there is room, likewise.
-  std::uint64_t messages_done_ = 0;
-  std::array<std::uint64_t, kMaxQueuePairs> carried_bytes_{};
+  Tally messages_begun_;
+  Tally messages_done_;
+  std::array<Tally, kMaxQueuePairs> carried_bytes_;
   // Receives consumed since the last were posted.
   std::array<std::uint32_t, kMaxQueuePairs> consumed_{};
 };

@@ -39,7 +39,14 @@ Result<bool> SendSession::post(std::uint16_t number, const Message& message) {
   ZTCP_CHECK(absorb());
   const std::uint64_t size = message.bytes.size();
   const std::uint32_t slot = find_slot(message.tag);
-  if (slot == kNone) return false;
+  if (slot == kNone) {
+    if (!lacks_slot()) {
+      lacks_slot_.set(1);
+      slot_waits_.add();
+    }
+    return false;
+  }
+  lacks_slot_.set(0);
   Cut pieces{};
   if (is_lone_) {
     if (sent_[0].room() == 0) return false;
@@ -148,7 +155,7 @@ Status SendSession::send(std::uint16_t number, const Message& message, std::uint
     truncated_ = {message.tag, size, ring_[slot].size_bytes};
     return fail(Errc::kTruncated, "send");
   }
-  ++in_flight_;
+  messages_begun_.add();
   if (!kept_.empty()) kept_[number] = {message, slot, ring_[slot].sequence};
   Piece piece{.message = number};
   if (size < kStripedBytes || is_lone_) {
@@ -263,6 +270,7 @@ Status SendSession::send_again() {
     if (all.empty()) return reach(is_host(kept));
     waiting_.pop_back();
     last_queue_pair_ = choose(piece.size_bytes, all, last_queue_pair_);
+    repeated_bytes_.add(piece.size_bytes);
     ZTCP_CHECK(send_piece(last_queue_pair_, kept.message, kept.slot, piece));
   }
   return {};
@@ -279,6 +287,13 @@ std::uint64_t SendSession::carried_bytes(std::uint32_t rail) const {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < sent_.size(); ++i)
     if (queue_pairs_[i].rail == rail) bytes += sent_[i].carried_bytes();
+  return bytes;
+}
+
+std::uint64_t SendSession::backlog_bytes(std::uint32_t rail) const {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < sent_.size(); ++i)
+    if (queue_pairs_[i].rail == rail) bytes += sent_[i].backlog_bytes();
   return bytes;
 }
 

@@ -21,6 +21,7 @@
 #include "transport/verbs/session/piece_stream.h"
 #include "transport/verbs/session/sent_work.h"
 #include "transport/verbs/session/slot.h"
+#include "transport/verbs/session/tally.h"
 #include "transport/verbs/session/work.h"
 
 namespace ztcp::verbs {
@@ -92,8 +93,7 @@ class SendSession {
           piece != nullptr && piece->message == number)
         tell(i, sent_[i].newest_id(), *piece);
   }
-  bool is_idle() const { return in_flight_ == 0; }
-  std::uint32_t in_flight() const { return in_flight_; }  // Messages.
+  bool is_idle() const { return in_flight() == 0; }
 
   struct Truncated {
     std::int32_t tag = 0;
@@ -101,9 +101,22 @@ class SendSession {
     std::uint64_t posted_bytes = 0;
   };
   const Truncated& truncated() const { return truncated_; }
-  // Messages in all, and bytes over the rail; pieces that are sent again count again.
-  std::uint64_t messages_done() const { return messages_done_; }
+
+  // --- Any thread --------------------------------------------------------------------------------
+  std::uint32_t in_flight() const {              // Messages.
+    const std::uint64_t done = messages_done();  // Read first, so that it is not the larger one.
+    return static_cast<std::uint32_t>(messages_begun() - done);
+  }
+  std::uint64_t messages_begun() const { return messages_begun_.value(); }
+  std::uint64_t messages_done() const { return messages_done_.value(); }
+  // Bytes over the rail; pieces that are sent again count again.
   std::uint64_t carried_bytes(std::uint32_t rail) const;
+  std::uint64_t backlog_bytes(std::uint32_t rail) const;  // Bytes that are not completed.
+  std::uint64_t repeated_bytes() const { return repeated_bytes_.value(); }
+  // Whether the last message was not taken, because the receiver has posted no buffer for it.
+  bool lacks_slot() const { return lacks_slot_.value() != 0; }
+  // How often that began.
+  std::uint64_t slot_waits() const { return slot_waits_.value(); }
 
  private:
   // The data to send a piece of a message again.
@@ -132,9 +145,7 @@ class SendSession {
   void finish(const Piece& piece) {
     std::uint8_t& unfinished = unfinished_[piece.message];
     unfinished = static_cast<std::uint8_t>(unfinished & ~(1U << piece.number));
-    if (unfinished != 0) return;
-    --in_flight_;
-    ++messages_done_;
+    if (unfinished == 0) messages_done_.add();
   }
   Status send_piece(std::uint32_t queue_pair, const Message& message, std::uint32_t slot,
                     const Piece& piece);
@@ -147,8 +158,11 @@ class SendSession {
   WorkQueues& queues_;
 
   std::array<std::uint8_t, kMessages> unfinished_{};  // By message: a bit for each piece.
-  std::uint32_t in_flight_ = 0;                       // Messages in flight.
-  std::uint64_t messages_done_ = 0;
+  Tally messages_begun_;
+  Tally messages_done_;
+  Tally repeated_bytes_;
+  Tally lacks_slot_;  // 0 or 1.
+  Tally slot_waits_;
 
   std::uint32_t next_post_ = 1;    // The next sequence number.
   std::uint32_t oldest_post_ = 1;  // The oldest post with a slot that no message has taken.

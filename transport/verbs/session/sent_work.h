@@ -9,6 +9,8 @@
 #include <cassert>
 #include <cstdint>
 
+#include "transport/verbs/session/tally.h"
+
 namespace ztcp::verbs {
 
 // Work requests of a session that one queue pair holds. Its send queue is deeper: probes and
@@ -30,10 +32,9 @@ class SentWork {
  public:
   std::uint32_t room() const { return kSendDepth - static_cast<std::uint32_t>(next_ - oldest_); }
   bool is_empty() const { return next_ == oldest_; }
-  // Bytes of messages.
-  std::uint64_t backlog_bytes() const { return backlog_bytes_; }
-  // Completed bytes.
-  std::uint64_t carried_bytes() const { return carried_bytes_; }
+  // Any thread: bytes of messages, and completed bytes.
+  std::uint64_t backlog_bytes() const { return backlog_bytes_.value(); }
+  std::uint64_t carried_bytes() const { return carried_bytes_.value(); }
 
   // The outstanding work that was added last, and the id of its completion. Null: none.
   const Piece* newest() const { return is_empty() ? nullptr : &pieces_[(next_ - 1) % kSendDepth]; }
@@ -46,20 +47,20 @@ class SentWork {
       const Piece& piece = pieces_[oldest_ % kSendDepth];
       if (piece.message != Piece::kNobody) lost(piece);
     }
-    backlog_bytes_ = 0;
+    backlog_bytes_.set(0);
   }
 
   // The queue pair is a new one, and nothing is outstanding; totals are kept.
   void restart() {
     oldest_ = next_ = 0;
-    backlog_bytes_ = 0;
+    backlog_bytes_.set(0);
   }
 
   // Returns the id of its completion.
   std::uint64_t add(const Piece& piece) {
     assert(room() > 0);
     pieces_[next_ % kSendDepth] = piece;
-    backlog_bytes_ += piece.size_bytes;
+    backlog_bytes_.add(piece.size_bytes);
     return next_++;
   }
 
@@ -69,8 +70,8 @@ class SentWork {
     if (id - oldest_ >= next_ - oldest_) return false;
     while (oldest_ <= id) {
       const Piece& piece = pieces_[oldest_++ % kSendDepth];
-      backlog_bytes_ -= piece.size_bytes;
-      carried_bytes_ += piece.size_bytes;
+      backlog_bytes_.subtract(piece.size_bytes);
+      carried_bytes_.add(piece.size_bytes);
       if (piece.message != Piece::kNobody) done(piece);
     }
     return true;
@@ -79,8 +80,8 @@ class SentWork {
  private:
   std::uint64_t oldest_ = 0;
   std::uint64_t next_ = 0;
-  std::uint64_t backlog_bytes_ = 0;
-  std::uint64_t carried_bytes_ = 0;
+  Tally backlog_bytes_;
+  Tally carried_bytes_;
   std::array<Piece, kSendDepth> pieces_{};
 };
 
