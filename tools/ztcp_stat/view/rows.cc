@@ -82,7 +82,8 @@ void add_devices(const Page& page, const Window& window, const std::string& filt
     row.send_rate = window.rate(device, Counter::kSentBytes);
     row.receive_rate = window.rate(device, Counter::kReceivedBytes);
     row.loss_share = losses[device.index].share();
-    row.timeouts = window.count(device, Counter::kTimeoutRetransmissions);
+    row.timeouts = window.count(device, Counter::kTimeoutRetransmissions) +
+                   window.count(device, Counter::kNoAnswers);
     for (const Counter drops : {Counter::kRxNoMemory, Counter::kTxDropped, Counter::kNicRxMissed,
                                 Counter::kNicRxErrors, Counter::kNicTxErrors})
       row.dropped += window.count(device, drops);
@@ -107,6 +108,7 @@ void add_connections(const Page& page, const Window& window, const std::string& 
     Loss loss;
     for (const stats::Flow* flow : flows[connection.id]) {
       ++row.flows;
+      row.lost_flows += is_lost_rail(*flow) ? 1 : 0;
       row.rtt_p50_ns = std::max(row.rtt_p50_ns, flow->rtt_p50_ns ? flow->rtt_p50_ns : flow->rtt_ns);
       row.rtt_p99_ns = std::max(row.rtt_p99_ns, flow->rtt_p99_ns);
       row.cwnd_bytes += flow->cwnd_bytes;

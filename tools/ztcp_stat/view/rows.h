@@ -48,6 +48,7 @@ struct ConnectionRow {
   stats::Connection connection;
   double rate = 0;
   std::size_t flows = 0;
+  std::size_t lost_flows = 0;    // Rails of RDMA that have failed and are not back.
   std::uint64_t rtt_p50_ns = 0;  // The slowest flow has it.
   std::uint64_t rtt_p99_ns = 0;
   std::uint64_t cwnd_bytes = 0;  // Sums.

@@ -167,7 +167,9 @@ Table connection_table(const Rows& rows, const History* history, const Choice& c
           count_cell(row.timeouts, Mark::kWarning),
           Cell{or_dash(row.in_flight_bytes > 0, bytes_text(row.in_flight_bytes))},
           Cell{or_dash(row.cwnd_bytes > 0, bytes_text(row.cwnd_bytes))},
-          Cell{std::to_string(row.flows)}})
+          row.lost_flows == 0
+              ? Cell{std::to_string(row.flows)}
+              : Cell{fmt::format("{}/{}", row.flows - row.lost_flows, row.flows), Mark::kBad}})
       cells.push_back(std::move(cell));
     table.add(std::move(cells));
   }

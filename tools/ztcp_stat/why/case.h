@@ -37,6 +37,8 @@ std::string peer_host(const stats::Connection& connection);
 std::string without_port(const std::string& endpoint);
 // Null: the page has no such device.
 const stats::Device* device_of(const stats::Snapshot& snapshot, std::uint32_t index);
+// Whether a rail of RDMA has failed and is not back.
+bool is_lost_rail(const stats::Flow& flow);  // rails.cc
 // The middle one; 0 of none.
 double median(std::vector<double> values);
 
@@ -47,6 +49,7 @@ void find_link_faults(const Case& one, Findings& findings);  // links.cc
 void find_frame_faults(const Case& one, Findings& findings);
 void find_strangers(const Case& one, Findings& findings);  // strangers.cc
 void find_broken(const Case& one, Findings& findings);
+void find_lost_rails(const Case& one, Findings& findings);     // rails.cc
 void find_losses(const Case& one, Findings& findings);         // losses.cc
 void find_small_packets(const Case& one, Findings& findings);  // packets.cc
 void find_zero_windows(const Case& one, Findings& findings);   // waits.cc

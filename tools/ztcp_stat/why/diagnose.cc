@@ -12,8 +12,9 @@ namespace ztcp::stat {
 namespace {
 
 constexpr void (*kRules[])(const Case&, Findings&) = {
-    find_stopped, find_busy_host, find_link_faults,   find_frame_faults, find_strangers,
-    find_broken,  find_losses,    find_small_packets, find_zero_windows, find_waits,
+    find_stopped,       find_busy_host,    find_link_faults, find_frame_faults,
+    find_strangers,     find_broken,       find_lost_rails,  find_losses,
+    find_small_packets, find_zero_windows, find_waits,
 };
 
 }  // namespace

@@ -34,6 +34,18 @@ constexpr DropRule kDropRules[] = {
      "dmesg | grep -i {}"},
 };
 
+std::string down_command(stats::Carrier carrier, const std::string& nic) {
+  switch (carrier) {
+    case stats::Carrier::kUserspaceTcp:
+      return "ztcp_setup --check";
+    case stats::Carrier::kKernelSockets:
+      return fmt::format("ip link show {}", nic);
+    case stats::Carrier::kRdma:
+      return "rdma link";
+  }
+  return "";
+}
+
 std::string nic_of(const stats::Device& device) {
   return device.nic.empty() ? device.name : device.nic;
 }
@@ -54,10 +66,7 @@ void find_link_faults(const Case& one, Findings& findings) {
                           fmt::format("has no carrier at its NIC {}: cable, switch port or "
                                       "interface is down",
                                       nic),
-                          device.carrier == stats::Carrier::kUserspaceTcp
-                              ? std::string("ztcp_setup --check")
-                              : fmt::format("ip link show {}", nic),
-                          0});
+                          down_command(device.carrier, nic), 0});
   }
 }
 

@@ -46,6 +46,12 @@ constexpr BrokenRule kBroken[] = {
      "network"},
     {Counter::kConnectionsFailed, "failed connections"},
     {Counter::kRedials, "flows that broke and were dialled again"},
+    {Counter::kLostRails, "rails that failed: messages went over the others"},
+    {Counter::kNoAnswers,
+     "work requests that a peer's NIC did not answer: packets are lost (PFC, ECN, MTU), or its "
+     "port or host is down"},
+    {Counter::kRefusedAccess,
+     "work requests that a NIC refused: a rank was aborted, or freed its buffers"},
 };
 
 }  // namespace
