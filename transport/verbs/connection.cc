@@ -118,6 +118,7 @@ Made<void> Connection::add_rail(std::size_t rail, const QueuePairSettings& setti
 EndFacts Connection::facts() const {
   EndFacts out;
   out.memory_address = reinterpret_cast<std::uint64_t>(&memory_->ring);
+  out.host = own_host_name();
   out.rails = static_cast<std::uint8_t>(traffic_.rails().size());
   for (std::size_t i = 0; i < traffic_.rails().size(); ++i) traffic_.rails()[i].describe(out.on[i]);
   return out;
@@ -127,6 +128,7 @@ EndFacts Connection::facts() const {
 // none.
 bool Connection::match(const EndFacts& peer) {
   EndFacts facts{.memory_address = peer.memory_address};
+  facts.host = HostName::of({peer.host.chars.data(), peer.host.chars.size()});
   std::vector<RailState> common;
   for (RailState& state : traffic_.rails()) {
     RailFacts ours;

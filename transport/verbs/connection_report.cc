@@ -101,7 +101,10 @@ void ConnectionReport::look(TimePoint now, Connection& connection, bool is_closi
   const bool sends = connection.direction() == Direction::kSend;
   comms::ConnectionPage::Values values{.state = state_of(connection, is_closing)};
   page_->begin_round();
-  if (is_ready) values.bytes = note_rails(connection);
+  if (is_ready) {
+    page_->note_host(connection.peer_facts().host);
+    values.bytes = note_rails(connection);
+  }
   const bool lacks_slot = is_open && traffic.lacks_slot();
   values.messages = traffic.messages_done();
   // A message that was not taken waits, too.

@@ -40,6 +40,8 @@ class ConnectionReport {
   void refresh(TimePoint now, Connection& connection, bool is_closing,
                comms::DeferredLog& log) noexcept;
   void end(TimePoint now, comms::DeferredLog& log) { page_->end(now, log); }
+  // NCCL closes the comm. Under the control thread's lock, by the thread that owned the comm.
+  void note_closed() { page_->note_closed(); }
   // Sums over all rails, at the last refresh.
   std::uint64_t rail_failures() const { return rail_failures_; }
   std::uint64_t rail_recoveries() const { return rail_recoveries_; }

@@ -319,6 +319,7 @@ void ControlThread::leave(const std::shared_ptr<Connection>& connection, std::ui
   const auto found = control_of_.find(connection.get());
   if (found == control_of_.end()) return;
   ControlConnection& control = *found->second;
+  if (ConnectionReport* const report = connection->report()) report->note_closed();
   const bool was_open = control.is_heard();
   if (was_open) control.send_close(code, why);
   if (control.state == ControlConnection::State::kOpen) connection->rails().first().ends.closed();

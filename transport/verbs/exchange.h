@@ -56,6 +56,7 @@
 #include <string_view>
 
 #include "core/gid.h"
+#include "core/host_name.h"
 #include "core/result.h"
 #include "transport/msg/hmac_sha256.h"
 #include "transport/msg/session.h"
@@ -83,8 +84,8 @@ enum class RecordKind : std::uint8_t {
 struct ExchangeProtocol {
   using Kind = RecordKind;
   static constexpr std::uint32_t kMagic = 0x44527a54;  // "TzRD"
-  static constexpr std::uint8_t kVersion = 5;
-  static constexpr std::size_t kMaxBytes = 1272;  // An answer.
+  static constexpr std::uint8_t kVersion = 6;
+  static constexpr std::size_t kMaxBytes = 1336;  // An answer.
   static constexpr const char* kNoRecord = "no record of a verbs exchange";
   static constexpr const char* kOtherVersion =
       "a verbs exchange of another version: install the same release";
@@ -144,8 +145,9 @@ struct EndFacts {
   std::array<std::uint8_t, 7> reserved{};
   Ticket ticket{};  // A receiver's, for further paths.
   std::array<RailFacts, kMaxRails> on{};
+  HostName host{};  // For logs and the statistics page.
 };
-static_assert(sizeof(EndFacts) == 1216);
+static_assert(sizeof(EndFacts) == 1280);
 
 struct Hello {
   static constexpr RecordKind kKind = RecordKind::kHello;
@@ -214,7 +216,7 @@ struct RailNote {
   Holdings holdings;
 };
 static_assert(sizeof(RailNote) == 556);
-static_assert(sizeof(Hello) == 1256 && sizeof(Answer) == 1272 && sizeof(Ready) == 40 &&
+static_assert(sizeof(Hello) == 1320 && sizeof(Answer) == 1336 && sizeof(Ready) == 40 &&
               sizeof(CloseRecord) == 128 && sizeof(StreamHello) == 24 && sizeof(PathHello) == 32);
 static_assert(sizeof(Answer) == ExchangeProtocol::kMaxBytes);
 

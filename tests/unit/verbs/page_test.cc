@@ -2,9 +2,11 @@
 // Copyright the ztcp authors
 //
 // The statistics page as connections over RDMA devices in memory feed it.
+#include "core/host_name.h"
 #include "tests/unit/verbs/connections.h"
 #include "tests/unit/verbs/process_page.h"
 #include "tests/unit/verbs/rails_fixture.h"
+#include "transport/stats/communicator_times.h"
 
 namespace ztcp::verbs {
 namespace {
@@ -52,6 +54,7 @@ TEST_F(VerbsPageTest, ListsConnectionsWithTheirRailsAndMessages) {
     EXPECT_EQ(connection->device, way == Way::kSend ? kFrom : kTo);
     EXPECT_EQ(connection->state, "open");
     EXPECT_THAT(connection->peer, StartsWith("127.0.0.1:"));
+    EXPECT_EQ(connection->peer_host, own_host_name().view());
     EXPECT_EQ(connection->messages, 5U);
     EXPECT_EQ(connection->bytes, 5 * kSize);
     EXPECT_EQ(connection->messages_in_flight, 0U);
@@ -191,6 +194,28 @@ TEST_F(VerbsPageTest, TellsWhyAConnectionFailed) {
   read_until([](const Snapshot& now) {
     return now.connections.empty() && count(now, kFrom, Counter::kConnectionsFailed) == 1;
   });
+}
+
+TEST_F(VerbsPageTest, AClosedConnectionAddsItsTimesToThoseOfItsCommunicator) {
+  constexpr std::uint64_t kCommunicator = 0x77;
+  auto listener = std::move(*transport_->listen(1, {.communicator = kCommunicator}));
+  test::Pair pair;
+  pair.sender =
+      std::move(*transport_->begin_connect(0, listener->handle(), {.communicator = kCommunicator}));
+  while (!*pair.sender->is_ready() || pair.receiver == nullptr)
+    if (pair.receiver == nullptr) pair.receiver = std::move(*listener->accept());
+  exchange(pair, 10'000, 1);
+  exchange(pair, 10'000, 2);
+  const Snapshot snapshot = read_until(
+      [](const Snapshot& now) { return count(now, kTo, Counter::kReceivedMessages) == 2; });
+  EXPECT_EQ(snapshot.connections.at(0).communicator, kCommunicator);
+  pair = {};
+  const auto times = stats::communicator_times().take(kCommunicator);
+  ASSERT_EQ(times.size(), 2U);
+  for (const stats::PeerTime& time : times) {
+    EXPECT_EQ(time.messages, 2U);
+    EXPECT_THAT(time.peer, HasSubstr("127.0.0.1"));
+  }
 }
 
 TEST_F(VerbsPageTest, TheLinkFollowsThePort) {
