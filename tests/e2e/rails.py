@@ -3,8 +3,10 @@
 # Copyright the ztcp authors
 """Several NICs as one device, RDMA and TCP among them: each carries its share, fails and comes
 back."""
+import json
 import os
 import re
+import subprocess
 
 from fabric import check, main, wait_until
 from namespaces import enter, ip
@@ -54,13 +56,13 @@ def merged_gpu_memory():
         both_carried(fabric)
 
 
-def merged_peers(fabric, faults, victim, *arguments):
+def merged_peers(fabric, faults, victim, *arguments, **more):
     """A receiver and a sender over two NICs, of which one of the victim's fails. The queue pairs'
     retry time is the default: delays of a peer's threads on a busy machine must not look like a
     failure of the other NIC."""
     merge_two(fabric)
     return [fabric.peer(role, "--size", "300000", *arguments, faults=faults if role == victim else "", ZTCP_TRANSPORT="",
-                        SOFT_NIC_DEVICES="2") for role in ("recv", "send")]
+                        SOFT_NIC_DEVICES="2", **more) for role in ("recv", "send")]
 
 
 def rail_comes_back(victim):
@@ -74,6 +76,31 @@ def rail_comes_back(victim):
         check(all(peer.running() for peer in peers), "a peer ended")
         said(fabric, r"ib0: the rail over soft\d port 1 has failed to .*: its port is down; messages go over the other 1 meanwhile",
              r"ib0: the rail over soft\d port 1 has failed to .*: the peer says so", r"ib0: the rail over soft\d port 1 to .* is back")
+
+
+def rail_shown():
+    """The statistics page shows the rail that is lost, and `ztcp_stat why` names it."""
+    with SoftFabric() as fabric:
+        env = {"XDG_RUNTIME_DIR": fabric.folder}
+        sender = merged_peers(fabric, "down=300", "send", **env)[1]
+
+        def stat(*arguments):
+            return subprocess.run([os.environ["E2E_STAT"], *arguments, "--config", fabric.config], env={**os.environ, **env},
+                                  capture_output=True, text=True, timeout=30, check=False).stdout
+
+        def shown():
+            pages = [page for page in json.loads(stat("--once", "--json"))["processes"] if page["pid"] == sender.pid]
+            return pages[0] if pages else {"flows": []}
+
+        wait_until(lambda: any(flow["failures"] > flow["recoveries"] for flow in shown()["flows"]), 40, "the lost rail")
+        page = shown()
+        check([flow["local"] for flow in page["flows"]] == ["soft0 port 1", "soft1 port 1"], page["flows"])
+        check(all(flow["sent_bytes"] > 0 for flow in page["flows"]), f"a rail carried nothing: {page['flows']}")
+        check({connection["peer"].split(":")[0] for connection in page["connections"]} == {"127.0.0.1"}, page["connections"])
+        counters = page["lanes"][0]["counters"]
+        check(counters["lost_rails"] > 0 and counters["completions"] > 0 and counters["sent_messages"] > 0, counters)
+        told = stat("why")
+        check(re.search(r"has lost the rail over soft\d port 1 to soft\d ", told), f"`why` does not name it:\n{told}")
 
 
 def rail_back():
@@ -238,6 +265,6 @@ def host_without_rdma():
 
 
 if __name__ == "__main__":
-    main({f.__name__: f for f in (merged, merged_gpu_memory, rail_back, receivers_rail_back, rail_lost, path_cut, path_silent,
+    main({f.__name__: f for f in (merged, merged_gpu_memory, rail_shown, rail_back, receivers_rail_back, rail_lost, path_cut, path_silent,
                                   tcp_merged, tcp_merged_gpu_memory, tcp_rail_cut, tcp_carries_on,
                                   without_rdma, host_without_rdma)})
