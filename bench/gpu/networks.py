@@ -36,6 +36,11 @@ def sockets(threads, each, channels=0):
 NETWORKS = {
     "ztcp": Network("ztcp, shared memory", "ztcp", "ztcp", has_fabric=True),
     "ztcp-sockets": Network("ztcp, kernel sockets", "ztcp", "ztcp", environment={"ZTCP_TRANSPORT": "sockets"}),
+    # Without the statistics page and the monitor of slow messages, to measure their cost.
+    "ztcp-nostats": Network("ztcp, shared memory, no statistics", "ztcp", "ztcp", has_fabric=True,
+                            environment={"ZTCP_STATISTICS": "off"}),
+    "ztcp-sockets-nostats": Network("ztcp, kernel sockets, no statistics", "ztcp", "ztcp",
+                                    environment={"ZTCP_TRANSPORT": "sockets", "ZTCP_STATISTICS": "off"}),
     # Another build of ztcp, an earlier revision for example. It reads the config of this one.
     "ztcp-base": Network("another ztcp, shared memory", "ztcp", "base", has_fabric=True),
     "ztcp-base-sockets": Network("another ztcp, kernel sockets", "ztcp", "base",
