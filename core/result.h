@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include <tl/expected.hpp>
@@ -42,31 +43,42 @@ struct [[nodiscard]] Error {
   const char* where = "";
 };
 
-template <class T>
-using Result = tl::expected<T, Error>;
+// An Error with a sentence for the operator that no literal can be: the limit that a library ran
+// into, or how the peer's facts differ. FailureSentence prints it in place of the error's own text.
+struct [[nodiscard]] ReasonedError {
+  Error error;
+  std::string reason;
+};
+
+// `E` is another type where nobody decides on a code: a text for the operator, or a Problem.
+template <class T, class E = Error>
+using Result = tl::expected<T, E>;
 using Status = Result<void>;
 
 inline tl::unexpected<Error> fail(Errc code, const char* where, int sys_errno = 0) {
   return tl::unexpected<Error>(Error{code, sys_errno, where});
+}
+inline tl::unexpected<ReasonedError> fail(const Error& error, std::string reason) {
+  return tl::unexpected<ReasonedError>(ReasonedError{error, std::move(reason)});
 }
 // For system calls: uses errno.
 tl::unexpected<Error> fail_errno(const char* where);
 
 // Unwraps a Result or returns its error from the enclosing function. A GNU statement expression,
 // which both of our compilers accept.
-#define ZTCP_TRY(expr)                                           \
-  __extension__({                                                \
-    auto&& ztcp_try_ = (expr);                                   \
-    if (!ztcp_try_) [[unlikely]]                                 \
-      return ::tl::unexpected<::ztcp::Error>(ztcp_try_.error()); \
-    std::move(*ztcp_try_);                                       \
+#define ZTCP_TRY(expr)                                       \
+  __extension__({                                            \
+    auto&& ztcp_try_ = (expr);                               \
+    if (!ztcp_try_) [[unlikely]]                             \
+      return ::tl::unexpected(std::move(ztcp_try_).error()); \
+    std::move(*ztcp_try_);                                   \
   })
 
 // The same for Status, which has no value.
-#define ZTCP_CHECK(expr)                                           \
-  do {                                                             \
-    if (auto&& ztcp_check_ = (expr); !ztcp_check_) [[unlikely]]    \
-      return ::tl::unexpected<::ztcp::Error>(ztcp_check_.error()); \
+#define ZTCP_CHECK(expr)                                        \
+  do {                                                          \
+    if (auto&& ztcp_check_ = (expr); !ztcp_check_) [[unlikely]] \
+      return ::tl::unexpected(std::move(ztcp_check_).error());  \
   } while (false)
 
 }  // namespace ztcp

@@ -8,8 +8,6 @@
 
 #include <string>
 
-#include <tl/expected.hpp>
-
 #include "core/log.h"
 #include "core/result.h"
 
@@ -27,7 +25,7 @@ class [[nodiscard]] Reported {
 };
 
 template <class T>
-using Told = tl::expected<T, Reported>;
+using Told = Result<T, Reported>;
 
 // An Error as a sentence: "the peer stopped answering (Connection timed out), at connect".
 std::string explain(const Error& error);

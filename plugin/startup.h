@@ -24,12 +24,13 @@
 
 #include "config/environment.h"
 #include "config/file/load.h"
+#include "core/result.h"
 #include "plugin/net.h"
 
 namespace ztcp::plugin {
 
 // A transport, or a sentence for the operator.
-using Created = tl::expected<std::unique_ptr<Transport>, std::string>;
+using Created = Result<std::unique_ptr<Transport>, std::string>;
 Created in_words(Result<std::unique_ptr<Transport>> made);
 
 // A transport that this build contains.
@@ -46,7 +47,7 @@ struct TransportSource {
   std::function<Created(const config::Fabric&)> create;
   // Returns these settings with the NICs to use where the transport was asked for by name and the
   // config has none for it, or the reason why there is none. Null: needs a config.
-  std::function<tl::expected<config::Fabric, std::string>(config::Fabric)> find_nics;
+  std::function<Result<config::Fabric, std::string>(config::Fabric)> find_nics;
 };
 
 // The product's transports (transports.cc); test modules define others.

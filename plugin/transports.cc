@@ -31,8 +31,7 @@ Created create_sockets(const config::Fabric& fabric, const config::CpuShare& cpu
 }
 
 // Opened once, so that a warning about NCCL_IBVERBS_LIB appears once.
-const tl::expected<const verbs::Api*, std::string>& libibverbs(
-    const verbs::NcclVariables& variables) {
+const Result<const verbs::Api*, std::string>& libibverbs(const verbs::NcclVariables& variables) {
   static const auto& opened = *new auto(verbs::open_library_for(variables));
   return opened;
 }
@@ -56,15 +55,15 @@ Created create_verbs(const config::Fabric& fabric) {
   return in_words(verbs::create(fabric, std::move(devices)));
 }
 
-tl::expected<config::Fabric, std::string> find_interfaces(config::Fabric settings) {
+Result<config::Fabric, std::string> find_interfaces(config::Fabric settings) {
   return sockets::fabric_of(std::move(settings), sockets::interface_request(), local_addresses());
 }
 
 // Queue pairs are negotiated over the interface that NCCL's own sockets would take first.
-tl::expected<config::Fabric, std::string> find_rdma_devices(config::Fabric settings) {
+Result<config::Fabric, std::string> find_rdma_devices(config::Fabric settings) {
   const verbs::NcclVariables variables = verbs::read_nccl_variables();
   const auto& api = libibverbs(variables);
-  if (!api) return tl::unexpected(api.error());
+  ZTCP_CHECK(api);
   const std::vector<LocalAddress> all = local_addresses();
   const auto choice = sockets::choose_interfaces(sockets::interface_request(), all);
   if (choice.taken.empty())

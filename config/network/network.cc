@@ -158,7 +158,7 @@ void take_message(const netlink::Message& message, Network& network) {
   if (message.header.nlmsg_type == RTM_NEWROUTE) take_route(message, network);
 }
 
-tl::expected<Network, Problem> read_network() {
+Result<Network, Problem> read_network() {
   Network network;
   if (const Status read = read_into(network); !read) {
     const Error& error = read.error();

@@ -14,11 +14,10 @@
 #include <string_view>
 #include <vector>
 
-#include <tl/expected.hpp>
-
 #include "config/network/netlink_message.h"
 #include "config/problem.h"
 #include "core/address.h"
+#include "core/result.h"
 
 namespace ztcp::config {
 
@@ -68,7 +67,7 @@ struct Network {
   const Interface* find(std::uint32_t index) const;
 };
 
-tl::expected<Network, Problem> read_network();
+Result<Network, Problem> read_network();
 
 // Adds the content of one message of the kernel. Links must come before addresses, nexthop objects
 // before routes.

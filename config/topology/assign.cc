@@ -68,7 +68,7 @@ const char* describe(Nearness nearness) {
   return "across NUMA nodes";
 }
 
-tl::expected<std::vector<Pair>, Problem> assign(const Topology& topology) {
+Result<std::vector<Pair>, Problem> assign(const Topology& topology) {
   const std::size_t usable = count_fit(topology);
   if (topology.gpus.empty())
     return tl::unexpected(Problem{"this machine", "no NVIDIA GPU on PCI, so no NIC to pair",
@@ -134,7 +134,7 @@ std::vector<Pair> share_nics(const Topology& topology) {
   return pairs;
 }
 
-tl::expected<std::vector<Pair>, Problem> take_nics(const Topology& topology, std::size_t count) {
+Result<std::vector<Pair>, Problem> take_nics(const Topology& topology, std::size_t count) {
   const std::size_t usable = count_fit(topology);
   if (usable == 0 || usable < count)
     return tl::unexpected(

@@ -284,8 +284,8 @@ HostNic read_rdma(Machine& machine, RdmaPort port) {
 
 }  // namespace
 
-tl::expected<Topology, Problem> detect(Machine& machine, const std::string& fsroot,
-                                       const Network& network, const Selection& selection) {
+Result<Topology, Problem> detect(Machine& machine, const std::string& fsroot,
+                                 const Network& network, const Selection& selection) {
   const HwlocTopology hwloc = load_hwloc(fsroot);
   if (!hwloc)
     return tl::unexpected(

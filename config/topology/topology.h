@@ -13,13 +13,12 @@
 #include <string>
 #include <vector>
 
-#include <tl/expected.hpp>
-
 #include "config/machine/machine.h"
 #include "config/machine/rdma.h"
 #include "config/network/network.h"
 #include "config/problem.h"
 #include "core/address.h"
+#include "core/result.h"
 
 namespace ztcp::config {
 
@@ -81,8 +80,8 @@ struct Selection {
 
 // hwloc reads by itself, below `fsroot`: "/" for this machine. Sets HWLOC_FSROOT for this process:
 // tools only.
-tl::expected<Topology, Problem> detect(Machine& machine, const std::string& fsroot,
-                                       const Network& network, const Selection& selection);
+Result<Topology, Problem> detect(Machine& machine, const std::string& fsroot,
+                                 const Network& network, const Selection& selection);
 
 struct Pair {
   std::optional<std::size_t> gpu;  // Absent: any process may take the NIC.
@@ -93,10 +92,10 @@ struct Pair {
 // Assigns one NIC to each GPU, in GPU order: the nearest pairs first; equally near ones by NUMA
 // node, then by PCI address, so that equal hosts pair equally. A Problem when there are no GPUs or
 // too few NICs.
-tl::expected<std::vector<Pair>, Problem> assign(const Topology& topology);
+Result<std::vector<Pair>, Problem> assign(const Topology& topology);
 
 // The first `count` fit NICs in the order of PCI addresses, all of them when it is 0; no GPUs.
-tl::expected<std::vector<Pair>, Problem> take_nics(const Topology& topology, std::size_t count);
+Result<std::vector<Pair>, Problem> take_nics(const Topology& topology, std::size_t count);
 
 // For NICs that processes share: for each GPU, in GPU order, the nearest fit NIC, among equally
 // near ones the one with the fewest GPUs so far. Fit NICs without a GPU follow.

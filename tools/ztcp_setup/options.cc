@@ -342,7 +342,7 @@ Options meaning_of(const CLI::App& app, Raw& raw) {
 
 }  // namespace
 
-tl::expected<Options, int> parse_options(int argc, char** argv) {
+Result<Options, int> parse_options(int argc, char** argv) {
   CLI::App app("Prepares this machine for ztcp and writes the config that the plugin reads.",
                "ztcp_setup");
   app.footer(kExamples);

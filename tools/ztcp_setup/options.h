@@ -4,13 +4,12 @@
 // The command line.
 #pragma once
 
-#include <tl/expected.hpp>
-
+#include "core/result.h"
 #include "tools/ztcp_setup/run/commands.h"
 
 namespace ztcp::setup {
 
 // For --help, --version and mistakes: the exit status; all output has been printed.
-tl::expected<Options, int> parse_options(int argc, char** argv);
+Result<Options, int> parse_options(int argc, char** argv);
 
 }  // namespace ztcp::setup

@@ -81,9 +81,8 @@ SwitchOptions parse_options(int argc, char** argv) {
     app.add_option_function<std::string>(
         fmt::format("--{}", key),
         [&defaults, key](const std::string& value) {
-          const auto result = set_impairment(defaults.to_peer, key, value);
-          if (const auto* refusal = std::get_if<Refusal>(&result))
-            throw CLI::ValidationError(fmt::format("--{}", key), refusal->text);
+          if (const auto set = set_impairment(defaults.to_peer, key, value); !set)
+            throw CLI::ValidationError(fmt::format("--{}", key), set.error());
         },
         help);
   };
@@ -119,15 +118,12 @@ SwitchOptions parse_options(int argc, char** argv) {
   if (!o.config.empty()) add_config_ports(o, defaults);
   for (const std::string& spec : specs) {
     if (spec.starts_with("nic:")) {
-      const auto adjusted = adjust_port(spec, o.ports);
-      if (const auto* refusal = std::get_if<Refusal>(&adjusted)) refuse(refusal->text);
-      if (!std::get<bool>(adjusted))
-        refuse(fmt::format("--port {}: the config has no such memif NIC", spec));
+      if (const auto adjusted = adjust_port(spec, o.ports); !adjusted) refuse(adjusted.error());
       continue;
     }
     auto port = parse_port(spec, defaults);
-    if (const auto* refusal = std::get_if<Refusal>(&port)) refuse(refusal->text);
-    o.ports.push_back(std::get<PortOptions>(std::move(port)));
+    if (!port) refuse(port.error());
+    o.ports.push_back(std::move(*port));
   }
   const auto memif_ports = std::count_if(o.ports.begin(), o.ports.end(), [](const PortOptions& p) {
     return p.kind == PortOptions::Kind::kMemif;

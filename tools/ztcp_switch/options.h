@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
+#include "core/result.h"
 #include "tools/ztcp_switch/fabric_switch.h"
 
 namespace ztcp::fabric {
@@ -38,19 +38,16 @@ struct SwitchOptions {
   Duration max_sleep = std::chrono::milliseconds(1);
 };
 
-// A refusal, as a text for the operator.
-struct Refusal {
-  std::string text;
-};
+// Each error is a text for the operator.
 
-// Sets one "key=value" of an impairment in `to`. False: unknown key; a Refusal: a bad value.
-std::variant<bool, Refusal> set_impairment(link::Impairment& to, std::string_view key,
-                                           std::string_view value);
+// Sets one "key=value" of an impairment in `to`.
+Result<void, std::string> set_impairment(link::Impairment& to, std::string_view key,
+                                         std::string_view value);
 // Parses "memif:PATH[,key=value...]", "tap:NAME[,...]". Keys of impairments apply to frames that
 // leave the switch; with "in." before them, to frames that enter. Both start from `defaults`.
-std::variant<PortOptions, Refusal> parse_port(std::string_view text, const PortSettings& defaults);
-// Parses "nic:NAME[,...]": the same keys for the port of a NIC in the config. False: no such port.
-std::variant<bool, Refusal> adjust_port(std::string_view text, std::vector<PortOptions>& ports);
+Result<PortOptions, std::string> parse_port(std::string_view text, const PortSettings& defaults);
+// Parses "nic:NAME[,...]": the same keys for the port of a NIC in the config.
+Result<void, std::string> adjust_port(std::string_view text, std::vector<PortOptions>& ports);
 
 // Parses the command line and the config it names. Ends the process for --help and usage errors.
 SwitchOptions parse_options(int argc, char** argv);

@@ -62,45 +62,47 @@ std::string_view take_until(std::string_view& text, char separator) {
   return part;
 }
 
+tl::unexpected<std::string> refused(std::string_view spec, const std::string& reason) {
+  return tl::unexpected(fmt::format("--port {}: {}", spec, reason));
+}
+
 // Reads the keys after the target.
-std::optional<Refusal> read_keys(std::string_view spec, std::string_view rest, PortOptions& port) {
+Result<void, std::string> read_keys(std::string_view spec, std::string_view rest,
+                                    PortOptions& port) {
   while (!rest.empty()) {
     std::string_view value = take_until(rest, ',');
     const std::string_view key = take_until(value, '=');
     if (key == "id") {
       if (!parse_number(value, port.memif_id))
-        return Refusal{fmt::format("--port {}: id takes a number, not '{}'", spec, value)};
+        return refused(spec, fmt::format("id takes a number, not '{}'", value));
       continue;
     }
     if (key == "mtu") {
       if (!parse_number(value, port.mtu_bytes) || port.mtu_bytes < 576)
-        return Refusal{fmt::format("--port {}: mtu takes 576 to 65280, not '{}'", spec, value)};
+        return refused(spec, fmt::format("mtu takes 576 to 65280, not '{}'", value));
       continue;
     }
     const bool entering = key.starts_with("in.");
-    const auto result = entering ? set_impairment(port.settings.from_peer, key.substr(3), value)
-                                 : set_impairment(port.settings.to_peer, key, value);
-    if (const auto* refusal = std::get_if<Refusal>(&result))
-      return Refusal{fmt::format("--port {}: {}", spec, refusal->text)};
-    if (!std::get<bool>(result))
-      return Refusal{fmt::format("--port {}: unknown key '{}'", spec, key)};
+    const auto set = entering ? set_impairment(port.settings.from_peer, key.substr(3), value)
+                              : set_impairment(port.settings.to_peer, key, value);
+    if (!set) return refused(spec, set.error());
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace
 
-std::variant<bool, Refusal> set_impairment(Impairment& to, std::string_view key,
-                                           std::string_view value) {
+Result<void, std::string> set_impairment(Impairment& to, std::string_view key,
+                                         std::string_view value) {
   for (const Key& known : kKeys) {
     if (known.name != key) continue;
-    if (known.set(to, value)) return true;
-    return Refusal{fmt::format("{} takes {}, not '{}'", key, known.takes, value)};
+    if (known.set(to, value)) return {};
+    return tl::unexpected(fmt::format("{} takes {}, not '{}'", key, known.takes, value));
   }
-  return false;
+  return tl::unexpected(fmt::format("unknown key '{}'", key));
 }
 
-std::variant<PortOptions, Refusal> parse_port(std::string_view text, const PortSettings& defaults) {
+Result<PortOptions, std::string> parse_port(std::string_view text, const PortSettings& defaults) {
   PortOptions port;
   port.settings = defaults;
   std::string_view rest = text;
@@ -108,24 +110,23 @@ std::variant<PortOptions, Refusal> parse_port(std::string_view text, const PortS
   std::string_view name = target;
   const std::string_view kind = take_until(name, ':');
   if ((kind != "memif" && kind != "tap") || name.empty())
-    return Refusal{fmt::format("--port {}: expected memif:SOCKET, tap:NAME or nic:NAME", text)};
+    return refused(text, "expected memif:SOCKET, tap:NAME or nic:NAME");
   port.kind = kind == "tap" ? PortOptions::Kind::kTap : PortOptions::Kind::kMemif;
   // memif's socket code requires an absolute path.
   port.target = kind == "tap" ? std::string(name) : std::filesystem::absolute(name).string();
   port.settings.name = std::string(target);
-  if (auto refusal = read_keys(text, rest, port)) return *refusal;
+  ZTCP_CHECK(read_keys(text, rest, port));
   return port;
 }
 
-std::variant<bool, Refusal> adjust_port(std::string_view text, std::vector<PortOptions>& ports) {
+Result<void, std::string> adjust_port(std::string_view text, std::vector<PortOptions>& ports) {
   std::string_view rest = text;
   const std::string_view target = take_until(rest, ',');
   for (PortOptions& port : ports) {
     if (port.settings.name != target.substr(4)) continue;
-    if (auto refusal = read_keys(text, rest, port)) return *refusal;
-    return true;
+    return read_keys(text, rest, port);
   }
-  return false;
+  return refused(text, "the config has no such memif NIC");
 }
 
 }  // namespace ztcp::fabric

@@ -12,8 +12,7 @@
 #include <infiniband/verbs.h>
 #include <string>
 
-#include <tl/expected.hpp>
-
+#include "core/result.h"
 #include "transport/verbs/cm_api.h"
 
 // The header defines a macro of this name that calls the library directly.
@@ -60,7 +59,7 @@ struct Api {
   int (*query_port_speed)(ibv_context* context, std::uint32_t port, std::uint64_t* out) = nullptr;
 
   // The library beside it, which is opened where a device needs it; else why there is none.
-  tl::expected<const CmApi*, std::string> (*connection_manager)() = nullptr;
+  Result<const CmApi*, std::string> (*connection_manager)() = nullptr;
 };
 
 }  // namespace ztcp::verbs

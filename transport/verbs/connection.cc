@@ -30,7 +30,7 @@ std::uint8_t service_level_for(const Device& device, int wanted) {
 
 }  // namespace
 
-Made<void> Connection::prepare(int traffic_class, const EndFacts* peer) {
+Result<void, ReasonedError> Connection::prepare(int traffic_class, const EndFacts* peer) {
   memory_ = std::make_unique<ControlMemory>();
   EndFacts usable;
   std::vector<std::pair<std::size_t, const RailFacts*>> chosen;  // With the peer's facts, if known.
@@ -44,13 +44,13 @@ Made<void> Connection::prepare(int traffic_class, const EndFacts* peer) {
     if (peer == nullptr || theirs != nullptr) chosen.emplace_back(i, theirs);
   }
   if (usable.rails == 0)
-    return tl::unexpected(Refusal{{Errc::kNoDevice, 0, "the device"},
-                                  "all its NICs have failed, or were taken out; dmesg tells of "
-                                  "them; start the job again once they are back"});
+    return ztcp::fail({Errc::kNoDevice, 0, "the device"},
+                      "all its NICs have failed, or were taken out; dmesg tells of "
+                      "them; start the job again once they are back");
   if (chosen.empty())
-    return tl::unexpected(Refusal{{Errc::kProtocol, 0, "the exchange"}, mismatch(usable, *peer)});
+    return ztcp::fail({Errc::kProtocol, 0, "the exchange"}, mismatch(usable, *peer));
   const auto most = static_cast<std::uint32_t>(kMaxQueuePairs / chosen.size());
-  std::optional<Refusal> refused;
+  std::optional<ReasonedError> refused;
   for (const auto& [i, theirs] : chosen) {
     const Device& device = rails_->rails[i]->device;
     if (device.is_tcp) {
@@ -74,7 +74,7 @@ Made<void> Connection::prepare(int traffic_class, const EndFacts* peer) {
         return tl::unexpected(std::move(*refused));
       device.opened->is_dead = true;
       log::warn("{}: connections go without {}, which has failed: {}", rails_->name, device.place(),
-                refused->text);
+                refused->reason);
     }
   }
   if (traffic_.rails().empty()) return tl::unexpected(std::move(*refused));
@@ -88,7 +88,8 @@ RailState& Connection::new_rail(std::size_t rail) {
   return state;
 }
 
-Made<void> Connection::add_rail(std::size_t rail, const QueuePairSettings& settings) {
+Result<void, ReasonedError> Connection::add_rail(std::size_t rail,
+                                                 const QueuePairSettings& settings) {
   const Device& device = rails_->rails[rail]->device;
   const Api& api = *device.opened->api;
   // The sender polls the slots as they arrive, so relaxed ordering is not allowed. A receiver's
@@ -100,18 +101,17 @@ Made<void> Connection::add_rail(std::size_t rail, const QueuePairSettings& setti
       api.reg_mr(device.opened->domain.get(), memory_.get(), sizeof *memory_, access), {&api});
   if (!region) {
     const int error = errno;
-    return tl::unexpected(
-        Refusal{{error == ENOMEM ? Errc::kOutOfMemory : Errc::kSystem, error, "ibv_reg_mr"},
-                std::string("ibv_reg_mr of a connection's own memory: ") + std::strerror(error) +
-                    "; raise ulimit -l (LimitMEMLOCK of the service, --ulimit memlock=-1 of the "
-                    "container)"});
+    return ztcp::fail(
+        {error == ENOMEM ? Errc::kOutOfMemory : Errc::kSystem, error, "ibv_reg_mr"},
+        std::string("ibv_reg_mr of a connection's own memory: ") + std::strerror(error) +
+            "; raise ulimit -l (LimitMEMLOCK of the service, --ulimit memlock=-1 of the "
+            "container)");
   }
-  auto made = QueuePairs::create(device, rails_->rails[rail]->address(), settings);
-  if (!made) return tl::unexpected(std::move(made.error()));
+  auto queues = ZTCP_TRY(QueuePairs::create(device, rails_->rails[rail]->address(), settings));
   RailState& state = new_rail(rail);
   state.region = std::move(region);
   state.settings = settings;
-  state.queues = std::move(*made);
+  state.queues = std::move(queues);
   return {};
 }
 
@@ -144,17 +144,16 @@ bool Connection::match(const EndFacts& peer) {
   return !traffic_.rails().empty();
 }
 
-Made<void> Connection::join(const EndFacts& peer) {
-  if (!match(peer))
-    return tl::unexpected(Refusal{{Errc::kProtocol, 0, "the exchange"}, "no rail in common"});
+Result<void, ReasonedError> Connection::join(const EndFacts& peer) {
+  if (!match(peer)) return ztcp::fail({Errc::kProtocol, 0, "the exchange"}, "no rail in common");
   std::uint32_t next = 0;
-  std::optional<Refusal> refused;
+  std::optional<ReasonedError> refused;
   for (std::size_t i = 0; i < traffic_.rails().size(); ++i) {
     RailState& state = traffic_.rails()[i];
     if (!state.is_tcp()) {
       if (auto joined = state.queues->join(peer_facts().on[i]); !joined) {
         if (!traffic_.recovers()) return joined;
-        state.unjoined = joined.error().text;
+        state.unjoined = joined.error().reason;
         refused = std::move(joined.error());
       }
       state.settings.count = state.queues->count();
@@ -169,7 +168,7 @@ Made<void> Connection::join(const EndFacts& peer) {
                   [](const RailState& one) { return one.is_tcp() || !one.unjoined.empty(); }))
     return tl::unexpected(std::move(*refused));
   if (const Status begun = traffic_.start(memory_->ring); !begun)
-    return tl::unexpected(Refusal{begun.error(), begun.error().where});
+    return ztcp::fail(begun.error(), begun.error().where);
   return {};
 }
 

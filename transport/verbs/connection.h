@@ -47,9 +47,9 @@ class Connection final {
   // --- The thread that makes it ------------------------------------------------------------------
   // Creates queue pairs; to fit those of `peer`, if its facts are known. `traffic_class`: the
   // communicator's.
-  Made<void> prepare(int traffic_class, const EndFacts* peer = nullptr);
+  Result<void, ReasonedError> prepare(int traffic_class, const EndFacts* peer = nullptr);
   EndFacts facts() const;
-  Made<void> join(const EndFacts& peer);
+  Result<void, ReasonedError> join(const EndFacts& peer);
   // Whether a connection manager has to join its queue pairs (iWARP). Begun after join().
   bool needs_manager() const;
   void begin_cm_connection(std::shared_ptr<ConnectionManager> manager, const Nonce& nonce);
@@ -96,7 +96,7 @@ class Connection final {
 
  private:
   bool match(const EndFacts& peer);
-  Made<void> add_rail(std::size_t rail, const QueuePairSettings& settings);
+  Result<void, ReasonedError> add_rail(std::size_t rail, const QueuePairSettings& settings);
   RailState& new_rail(std::size_t rail);
 
   const std::shared_ptr<RailSet> rails_;

@@ -50,8 +50,8 @@ void ControlThread::answer_next(std::unique_lock<std::mutex>& lock) {
   }
   const std::shared_ptr<Arrivals> arrivals = listener->second;
   try {
-    const Made<EndFacts> ours = agree(control, *arrivals, lock);
-    if (!ours) return refuse(control, ours.error().error, ours.error().text);
+    const Result<EndFacts, ReasonedError> ours = agree(control, *arrivals, lock);
+    if (!ours) return refuse(control, ours.error().error, ours.error().reason);
     control.answer = make_answer(settings_.cluster_key, control.hello, fresh_nonce(), *ours);
     // Without a random number from the kernel there are no further paths.
     if (ours->ticket != Ticket{}) control_of_ticket_[ours->ticket] = &control;
@@ -66,11 +66,12 @@ void ControlThread::answer_next(std::unique_lock<std::mutex>& lock) {
 
 // May release the lock: only this thread ends control connections, and no other thread knows the
 // connection yet.
-Made<EndFacts> ControlThread::agree(ControlConnection& control, const Arrivals& arrivals,
-                                    std::unique_lock<std::mutex>& lock) {
+Result<EndFacts, ReasonedError> ControlThread::agree(ControlConnection& control,
+                                                     const Arrivals& arrivals,
+                                                     std::unique_lock<std::mutex>& lock) {
   const EndFacts& theirs = control.hello.facts;
   const auto refused = [](std::string why) {
-    return tl::unexpected(Refusal{{Errc::kProtocol, 0, "the exchange"}, std::move(why)});
+    return fail({Errc::kProtocol, 0, "the exchange"}, std::move(why));
   };
   control.connection =
       std::make_shared<Connection>(arrivals.rails, Direction::kReceive, control.remote);
@@ -80,14 +81,14 @@ Made<EndFacts> ControlThread::agree(ControlConnection& control, const Arrivals& 
   lock.unlock();
   auto made = control.connection->prepare(arrivals.traffic_class, &theirs);
   lock.lock();
-  if (!made) return tl::unexpected(std::move(made.error()));
+  ZTCP_CHECK(made);
   EndFacts ours = control.connection->facts();
   ours.ticket = fresh_nonce();
   if (std::string why = mismatch(ours, theirs); !why.empty()) return refused(std::move(why));
   lock.unlock();
   auto joined = control.connection->join(theirs);
   lock.lock();
-  if (!joined) return tl::unexpected(std::move(joined.error()));
+  ZTCP_CHECK(joined);
   // Includes the values that the joined devices have agreed upon.
   ours.on = control.connection->facts().on;
   return ours;
@@ -103,7 +104,7 @@ void ControlThread::on_answer(ControlConnection& control) {
   if (const std::string why = mismatch(control.hello.facts, answer->facts); !why.empty())
     return refuse(control, {Errc::kProtocol, 0, "the exchange"}, why);
   if (auto joined = control.connection->join(answer->facts); !joined)
-    return refuse(control, joined.error().error, joined.error().text);
+    return refuse(control, joined.error().error, joined.error().reason);
   // Before the peer hears that we are ready: the connections that it begins then must be expected.
   on_agreed(control);
   if (!control.send(make_ready(settings_.cluster_key, control.hello, control.answer)))

@@ -130,8 +130,8 @@ class ControlThread {
   // Makes the queue pairs for the next hello. Releases the lock meanwhile: a NIC may take long for
   // each.
   void answer_next(std::unique_lock<std::mutex>& lock);
-  Made<EndFacts> agree(ControlConnection& control, const Arrivals& arrivals,
-                       std::unique_lock<std::mutex>& lock);
+  Result<EndFacts, ReasonedError> agree(ControlConnection& control, const Arrivals& arrivals,
+                                        std::unique_lock<std::mutex>& lock);
   void tell_to_wait(TimePoint now);
   void on_answer(ControlConnection& control);
   void on_ready(ControlConnection& control);

@@ -19,45 +19,39 @@ constexpr const char* kAlone = "its queue pairs can't be joined to one another: 
 
 }  // namespace
 
-Made<Flusher> Flusher::create(const Device& device, const PortAddress& address,
-                              const std::shared_ptr<ConnectionManager>& manager,
-                              Duration joined_within) {
-  auto queues = QueuePairs::create(
-      device, address,
-      {.count = 1, .receive_depth = 1, .reads = true, .answers_reads = !device.is_iwarp});
-  if (!queues) return tl::unexpected(std::move(queues.error()));
-  Flusher out(std::move(*queues));
+Result<Flusher, ReasonedError> Flusher::create(const Device& device, const PortAddress& address,
+                                               const std::shared_ptr<ConnectionManager>& manager,
+                                               Duration joined_within) {
+  const QueuePairSettings settings{
+      .count = 1, .receive_depth = 1, .reads = true, .answers_reads = !device.is_iwarp};
+  Flusher out(ZTCP_TRY(QueuePairs::create(device, address, settings)));
   if (device.is_iwarp) {
-    if (auto begun = out.join_by(manager, device, address, joined_within); !begun)
-      return tl::unexpected(std::move(begun.error()));
+    ZTCP_CHECK(out.join_by(manager, device, address, joined_within));
     return out;
   }
   RailFacts itself;
   out.reads_->tell(itself);
-  if (auto joined = out.reads_->join(itself); !joined)
-    return tl::unexpected(std::move(joined.error()));
+  ZTCP_CHECK(out.reads_->join(itself));
   return out;
 }
 
 // The reading end initiates, since it sends first.
-Made<void> Flusher::join_by(const std::shared_ptr<ConnectionManager>& manager, const Device& device,
-                            const PortAddress& address, Duration within) {
-  auto queues =
-      QueuePairs::create(device, address, {.count = 1, .receive_depth = 1, .answers_reads = true});
-  if (!queues) return tl::unexpected(std::move(queues.error()));
-  answers_ = std::move(*queues);
+Result<void, ReasonedError> Flusher::join_by(const std::shared_ptr<ConnectionManager>& manager,
+                                             const Device& device, const PortAddress& address,
+                                             Duration within) {
+  const QueuePairSettings settings{.count = 1, .receive_depth = 1, .answers_reads = true};
+  answers_ = ZTCP_TRY(QueuePairs::create(device, address, settings));
   const auto port = manager->listen(device);
   if (!port)
-    return tl::unexpected(
-        Refusal{port.error(),
+    return fail(port.error(),
                 fmt::format("{}{}: {}", kAlone, port.error().where,
                             port.error().sys_errno != 0 ? std::strerror(port.error().sys_errno)
-                                                        : ztcp::describe(port.error().code))});
+                                                        : ztcp::describe(port.error().code)));
   // Secret: with it, a stranger could join the end that answers.
   Nonce nonce{};
   if (getrandom(nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size()))
-    return tl::unexpected(Refusal{{Errc::kSystem, errno, "getrandom"},
-                                  fmt::format("{}getrandom: {}", kAlone, std::strerror(errno))});
+    return fail({Errc::kSystem, errno, "getrandom"},
+                fmt::format("{}getrandom: {}", kAlone, std::strerror(errno)));
   RailFacts other;
   answers_->tell(other);
   other.port = *port;

@@ -24,9 +24,9 @@ class Flusher {
  public:
   // `address` is the port's current one. For iWARP, `manager` joins the queue pairs within
   // `joined_within`.
-  static Made<Flusher> create(const Device& device, const PortAddress& address,
-                              const std::shared_ptr<ConnectionManager>& manager,
-                              Duration joined_within);
+  static Result<Flusher, ReasonedError> create(const Device& device, const PortAddress& address,
+                                               const std::shared_ptr<ConnectionManager>& manager,
+                                               Duration joined_within);
 
   // Reads a byte of there. Returns the flush's number.
   Result<std::uint64_t> begin(const std::byte* from, std::uint32_t rkey);
@@ -46,8 +46,9 @@ class Flusher {
   };
 
   explicit Flusher(std::unique_ptr<QueuePairs> reads) : reads_(std::move(reads)) {}
-  Made<void> join_by(const std::shared_ptr<ConnectionManager>& manager, const Device& device,
-                     const PortAddress& address, Duration within);
+  Result<void, ReasonedError> join_by(const std::shared_ptr<ConnectionManager>& manager,
+                                      const Device& device, const PortAddress& address,
+                                      Duration within);
   Result<bool> check_cm_connections();
   tl::unexpected<Error> failed(const Error& error, std::string why);
 

@@ -51,7 +51,7 @@ std::string fault_of_loop(const Device& device, const std::shared_ptr<Connection
       {device.opened->api});
   if (!region) return std::string("ibv_reg_mr: ") + std::strerror(errno);
   auto made = Flusher::create(device, device.address, manager, within);
-  if (!made) return made.error().text;
+  if (!made) return made.error().reason;
   const auto read = made->begin(&page->byte, region->rkey);
   if (!read) return read.error().where;
   auto ends = std::chrono::steady_clock::time_point::max();

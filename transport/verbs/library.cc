@@ -53,7 +53,7 @@ class Taker {
 };
 
 // `packages` have it.
-tl::expected<void*, std::string> open(const char* name, const char* packages) {
+Result<void*, std::string> open(const char* name, const char* packages) {
   void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (library != nullptr) return library;
   const std::string reason = last_error();
@@ -75,11 +75,10 @@ const Table* keep(std::unique_ptr<const Table> table) {
 
 }  // namespace
 
-tl::expected<const Api*, std::string> open_library(const char* name) {
-  const auto library = open(name, "apt install ibverbs-providers, or rdma-core");
-  if (!library) return tl::unexpected(library.error());
+Result<const Api*, std::string> open_library(const char* name) {
+  void* const library = ZTCP_TRY(open(name, "apt install ibverbs-providers, or rdma-core"));
   auto api = std::make_unique<Api>();
-  Taker from(*library, kBase);
+  Taker from(library, kBase);
   from.take(api->get_device_list, "ibv_get_device_list");
   from.take(api->free_device_list, "ibv_free_device_list");
   from.take(api->open_device, "ibv_open_device");
@@ -111,7 +110,7 @@ tl::expected<const Api*, std::string> open_library(const char* name) {
   return keep<Api>(std::move(api));
 }
 
-tl::expected<const Api*, std::string> open_library_for(const NcclVariables& variables) {
+Result<const Api*, std::string> open_library_for(const NcclVariables& variables) {
   if (!variables.library.empty()) {
     auto named = open_library(variables.library.c_str());
     if (named) return named;
@@ -121,11 +120,10 @@ tl::expected<const Api*, std::string> open_library_for(const NcclVariables& vari
   return open_library();
 }
 
-tl::expected<const CmApi*, std::string> open_manager(const char* name) {
-  const auto library = open(name, "apt install librdmacm1, or librdmacm");
-  if (!library) return tl::unexpected(library.error());
+Result<const CmApi*, std::string> open_manager(const char* name) {
+  void* const library = ZTCP_TRY(open(name, "apt install librdmacm1, or librdmacm"));
   auto api = std::make_unique<CmApi>();
-  Taker from(*library, kManagerBase);
+  Taker from(library, kManagerBase);
   from.take(api->create_event_channel, "rdma_create_event_channel");
   from.take(api->destroy_event_channel, "rdma_destroy_event_channel");
   from.take(api->create_id, "rdma_create_id");

@@ -8,8 +8,7 @@
 
 #include <string>
 
-#include <tl/expected.hpp>
-
+#include "core/result.h"
 #include "transport/verbs/api.h"
 #include "transport/verbs/nccl_variables.h"
 
@@ -19,14 +18,14 @@ inline constexpr const char* kLibrary = "libibverbs.so.1";
 
 // Stays open for good, as the drivers that it loads do. The error is a sentence for the operator,
 // without a full stop.
-tl::expected<const Api*, std::string> open_library(const char* name = kLibrary);
+Result<const Api*, std::string> open_library(const char* name = kLibrary);
 
 // The one that NCCL_IBVERBS_LIB names, where it can be opened.
-tl::expected<const Api*, std::string> open_library_for(const NcclVariables& variables);
+Result<const Api*, std::string> open_library_for(const NcclVariables& variables);
 
 inline constexpr const char* kManagerLibrary = "librdmacm.so.1";
 
 // librdmacm, likewise.
-tl::expected<const CmApi*, std::string> open_manager(const char* name = kManagerLibrary);
+Result<const CmApi*, std::string> open_manager(const char* name = kManagerLibrary);
 
 }  // namespace ztcp::verbs

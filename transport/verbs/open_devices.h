@@ -10,8 +10,7 @@
 #include <span>
 #include <string>
 
-#include <tl/expected.hpp>
-
+#include "core/result.h"
 #include "transport/verbs/api.h"
 #include "transport/verbs/device.h"
 
@@ -40,7 +39,7 @@ class DeviceList {
 };
 
 // The text says why it can't be opened, and gives a remedy.
-using Opened = tl::expected<std::shared_ptr<OpenDevice>, std::string>;
+using Opened = Result<std::shared_ptr<OpenDevice>, std::string>;
 Opened open_device(const Api& api, ibv_device* device);
 
 // Why a port can't carry reliable connections in any state; empty: it can.

@@ -46,8 +46,8 @@ std::string fault_of(const Table& table, const GidEntry* named, const GidRule& r
   return {};
 }
 
-tl::expected<Table, std::string> read_table(const OpenDevice& device, std::uint8_t port,
-                                            const GidRule& rule) {
+Result<Table, std::string> read_table(const OpenDevice& device, std::uint8_t port,
+                                      const GidRule& rule) {
   ibv_context* const context = device.context.get();
   ibv_port_attr attr{};
   if (const int error = device.api->query_port(context, port, &attr); error != 0)
@@ -66,8 +66,8 @@ tl::expected<Table, std::string> read_table(const OpenDevice& device, std::uint8
   return table;
 }
 
-tl::expected<PortAddress, std::string> choose(const Table& table, const OpenDevice& device,
-                                              std::uint8_t port, const GidRule& rule) {
+Result<PortAddress, std::string> choose(const Table& table, const OpenDevice& device,
+                                        std::uint8_t port, const GidRule& rule) {
   if (rule.index < 0) {
     if (const auto chosen = choose_gid(table.gids, table.is_infiniband, rule.wish))
       return PortAddress{*chosen, table.lid};
@@ -94,23 +94,20 @@ std::string choice_text(const GidRule& rule, const GidEntry& chosen) {
                    : "chosen by itself: none fits " + rule.wished_by;
 }
 
-tl::expected<PortAddress, std::string> read_address(const OpenDevice& device, std::uint8_t port,
-                                                    const GidRule& rule) {
-  const auto table = read_table(device, port, rule);
-  if (!table) return tl::unexpected(table.error());
-  return choose(*table, device, port, rule);
+Result<PortAddress, std::string> read_address(const OpenDevice& device, std::uint8_t port,
+                                              const GidRule& rule) {
+  const Table table = ZTCP_TRY(read_table(device, port, rule));
+  return choose(table, device, port, rule);
 }
 
-tl::expected<PortAddress, std::string> read_address_again(const OpenDevice& device,
-                                                          std::uint8_t port, const GidRule& rule,
-                                                          const GidEntry& had) {
-  const auto table = read_table(device, port, rule);
-  if (!table) return tl::unexpected(table.error());
-  const auto same = std::ranges::find_if(table->gids, [&](const GidEntry& one) {
+Result<PortAddress, std::string> read_address_again(const OpenDevice& device, std::uint8_t port,
+                                                    const GidRule& rule, const GidEntry& had) {
+  const Table table = ZTCP_TRY(read_table(device, port, rule));
+  const auto same = std::ranges::find_if(table.gids, [&](const GidEntry& one) {
     return one.gid == had.gid && one.type == had.type && one.index <= kMaxGidIndex;
   });
-  if (same != table->gids.end()) return PortAddress{*same, table->lid};
-  return choose(*table, device, port, rule);
+  if (same != table.gids.end()) return PortAddress{*same, table.lid};
+  return choose(table, device, port, rule);
 }
 
 }  // namespace ztcp::verbs

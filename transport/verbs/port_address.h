@@ -9,9 +9,8 @@
 #include <cstdint>
 #include <string>
 
-#include <tl/expected.hpp>
-
 #include "core/gid.h"
+#include "core/result.h"
 
 namespace ztcp::verbs {
 
@@ -37,11 +36,10 @@ struct GidRule {
 std::string choice_text(const GidRule& rule, const GidEntry& chosen);
 
 // The text is why it has none.
-tl::expected<PortAddress, std::string> read_address(const OpenDevice& device, std::uint8_t port,
-                                                    const GidRule& rule);
+Result<PortAddress, std::string> read_address(const OpenDevice& device, std::uint8_t port,
+                                              const GidRule& rule);
 // Reads the address again: the port keeps its GID as long as the table has it, at any index.
-tl::expected<PortAddress, std::string> read_address_again(const OpenDevice& device,
-                                                          std::uint8_t port, const GidRule& rule,
-                                                          const GidEntry& had);
+Result<PortAddress, std::string> read_address_again(const OpenDevice& device, std::uint8_t port,
+                                                    const GidRule& rule, const GidEntry& had);
 
 }  // namespace ztcp::verbs

@@ -120,10 +120,10 @@ class PortChooser {
 
 }  // namespace
 
-tl::expected<config::Fabric, std::string> fabric_of(const Api& api, config::Fabric settings,
-                                                    const NcclVariables& variables,
-                                                    const LocalAddress& exchange,
-                                                    const std::string& sys_root) {
+Result<config::Fabric, std::string> fabric_of(const Api& api, config::Fabric settings,
+                                              const NcclVariables& variables,
+                                              const LocalAddress& exchange,
+                                              const std::string& sys_root) {
   if (variables.is_disabled)
     return tl::unexpected(std::string("NCCL_IB_DISABLE=1 forbids RDMA devices: unset it"));
   const DeviceList list(api);

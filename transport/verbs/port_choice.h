@@ -7,10 +7,9 @@
 
 #include <string>
 
-#include <tl/expected.hpp>
-
 #include "config/settings.h"
 #include "core/local_addresses.h"
+#include "core/result.h"
 #include "transport/verbs/api.h"
 #include "transport/verbs/nccl_variables.h"
 
@@ -19,9 +18,9 @@ namespace ztcp::verbs {
 // `settings` with the active ports that NCCL_IB_HCA selects as NICs; their exchange goes over
 // `exchange`. A port that is selected but can't be used causes a warning. An error says why there
 // is no port, and lists the existing ones.
-tl::expected<config::Fabric, std::string> fabric_of(const Api& api, config::Fabric settings,
-                                                    const NcclVariables& variables,
-                                                    const LocalAddress& exchange,
-                                                    const std::string& sys_root = "/sys");
+Result<config::Fabric, std::string> fabric_of(const Api& api, config::Fabric settings,
+                                              const NcclVariables& variables,
+                                              const LocalAddress& exchange,
+                                              const std::string& sys_root = "/sys");
 
 }  // namespace ztcp::verbs

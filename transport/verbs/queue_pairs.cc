@@ -26,9 +26,9 @@ constexpr std::uint8_t kHops = 255;
 // posted ahead, so this happens only while queue pairs are joined.
 constexpr std::uint8_t kMinRnrTimer = 12;
 
-tl::unexpected<Refusal> refused(const char* call, int sys_errno, const char* advice) {
-  return tl::unexpected(Refusal{{Errc::kSystem, sys_errno, call},
-                                fmt::format("{}: {}{}", call, std::strerror(sys_errno), advice)});
+tl::unexpected<ReasonedError> refused(const char* call, int sys_errno, const char* advice) {
+  return fail({Errc::kSystem, sys_errno, call},
+              fmt::format("{}: {}{}", call, std::strerror(sys_errno), advice));
 }
 
 // Writes without a completion of their own.
@@ -59,9 +59,8 @@ std::optional<ibv_ece> ece_of(const Api& api, const Device& device, ibv_qp& pair
 
 }  // namespace
 
-Made<std::unique_ptr<QueuePairs>> QueuePairs::create(const Device& device,
-                                                     const PortAddress& address,
-                                                     const QueuePairSettings& settings) {
+Result<std::unique_ptr<QueuePairs>, ReasonedError> QueuePairs::create(
+    const Device& device, const PortAddress& address, const QueuePairSettings& settings) {
   std::unique_ptr<QueuePairs> out(new QueuePairs(device, address, settings));
   out->parts_.opened = device.opened;
   const Api& api = *device.opened->api;
@@ -73,13 +72,9 @@ Made<std::unique_ptr<QueuePairs>> QueuePairs::create(const Device& device,
   if (!out->parts_.completions)
     return refused("ibv_create_cq", errno,
                    "; look at ulimit -l, and at max_cq in ibv_devinfo -v: each connection has one");
-  for (std::uint32_t i = 0; i < settings.count; ++i)
-    if (auto made = out->create_pair(i); !made) return tl::unexpected(std::move(made.error()));
-  if (settings.takes_notifications)
-    if (auto made = out->create_notifications(); !made)
-      return tl::unexpected(std::move(made.error()));
-  if (settings.reads)
-    if (auto made = out->create_read(); !made) return tl::unexpected(std::move(made.error()));
+  for (std::uint32_t i = 0; i < settings.count; ++i) ZTCP_CHECK(out->create_pair(i));
+  if (settings.takes_notifications) ZTCP_CHECK(out->create_notifications());
+  if (settings.reads) ZTCP_CHECK(out->create_read());
   return out;
 }
 
@@ -93,8 +88,8 @@ std::uint32_t QueuePairs::send_depth() const {
   return (notifies_separately() ? 2 * kSendDepth : kSendDepth) + 1;
 }
 
-Made<RegionHandle> QueuePairs::own_region(void* at, std::size_t size, int access,
-                                          const char* call) const {
+Result<RegionHandle, ReasonedError> QueuePairs::own_region(void* at, std::size_t size, int access,
+                                                           const char* call) const {
   const Api& api = *parts_.opened->api;
   RegionHandle out(api.reg_mr(parts_.opened->domain.get(), at, size, access), {&api});
   if (!out)
@@ -104,30 +99,27 @@ Made<RegionHandle> QueuePairs::own_region(void* at, std::size_t size, int access
   return out;
 }
 
-Made<void> QueuePairs::create_notifications() {
+Result<void, ReasonedError> QueuePairs::create_notifications() {
   assert(settings_.receive_depth <= NotificationPage{}.slots.size());
   parts_.notifications = std::make_unique<NotificationPage[]>(settings_.count);
-  auto made = own_region(parts_.notifications.get(), settings_.count * sizeof(NotificationPage),
-                         IBV_ACCESS_LOCAL_WRITE, "ibv_reg_mr of notifications");
-  if (!made) return tl::unexpected(std::move(made.error()));
-  parts_.notifications_region = std::move(*made);
+  parts_.notifications_region =
+      ZTCP_TRY(own_region(parts_.notifications.get(), settings_.count * sizeof(NotificationPage),
+                          IBV_ACCESS_LOCAL_WRITE, "ibv_reg_mr of notifications"));
   return {};
 }
 
 // iWARP's answer to a read is the peer's write into it (RFC 5040 section 5.2), so it must be one
 // that peers may write to.
-Made<void> QueuePairs::create_read() {
+Result<void, ReasonedError> QueuePairs::create_read() {
   parts_.read = std::make_unique<ReadPage>();
-  auto made = own_region(
-      parts_.read.get(), sizeof(ReadPage),
-      device_.is_iwarp ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_LOCAL_WRITE,
-      "ibv_reg_mr of the landing page of flushes");
-  if (!made) return tl::unexpected(std::move(made.error()));
-  parts_.read_region = std::move(*made);
+  const int access =
+      device_.is_iwarp ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_LOCAL_WRITE;
+  parts_.read_region = ZTCP_TRY(own_region(parts_.read.get(), sizeof(ReadPage), access,
+                                           "ibv_reg_mr of the landing page of flushes"));
   return {};
 }
 
-Made<void> QueuePairs::create_pair(std::uint32_t index) {
+Result<void, ReasonedError> QueuePairs::create_pair(std::uint32_t index) {
   const Api& api = *parts_.opened->api;
   ibv_qp* made = nullptr;
   // Some devices take fewer bytes inline, or none.
@@ -209,7 +201,7 @@ ibv_ah_attr QueuePairs::path_to(const RailFacts& peer) const {
 }
 
 // Called before the queue pairs go to RTR; afterwards the choice of a receiver's device is known.
-Made<void> QueuePairs::take_ece(const RailFacts& peer) {
+Result<void, ReasonedError> QueuePairs::take_ece(const RailFacts& peer) {
   const Api& api = *parts_.opened->api;
   if (peer.ece.is_told == 0 || !device_.has_ece || api.set_ece == nullptr || settings_.reads)
     return {};
@@ -227,11 +219,11 @@ Made<void> QueuePairs::take_ece(const RailFacts& peer) {
   return {};
 }
 
-Made<void> QueuePairs::join(const RailFacts& peer) {
+Result<void, ReasonedError> QueuePairs::join(const RailFacts& peer) {
   const Api& api = *parts_.opened->api;
   count_ = std::min<std::uint32_t>(count_, peer.queue_pairs);
   if (device_.is_iwarp) return {};
-  if (auto taken = take_ece(peer); !taken) return taken;
+  ZTCP_CHECK(take_ece(peer));
   const ibv_ah_attr path = path_to(peer);
   for (std::uint32_t i = 0; i < count_; ++i) {
     ibv_qp_attr to{};

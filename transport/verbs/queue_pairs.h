@@ -39,14 +39,6 @@ struct FailedPart {
   std::uint32_t number = 0;  // A queue pair's.
 };
 
-// The library's refusal, for the log: "ibv_create_qp: Cannot allocate memory; raise ...".
-struct Refusal {
-  Error error;
-  std::string text;
-};
-template <class T>
-using Made = tl::expected<T, Refusal>;
-
 class QueuePairs final : public WorkQueues {
  public:
   // The ids of receives, and of writes without a completion of their own: the message behind them
@@ -63,12 +55,12 @@ class QueuePairs final : public WorkQueues {
   QueuePairs& operator=(const QueuePairs&) = delete;
 
   // In state INIT, where they take receives. `address` is the port's current one.
-  static Made<std::unique_ptr<QueuePairs>> create(const Device& device, const PortAddress& address,
-                                                  const QueuePairSettings& settings);
+  static Result<std::unique_ptr<QueuePairs>, ReasonedError> create(
+      const Device& device, const PortAddress& address, const QueuePairSettings& settings);
 
   void tell(RailFacts& facts) const;
   // To RTR, then RTS; of as many queue pairs as both ends have.
-  Made<void> join(const RailFacts& peer);
+  Result<void, ReasonedError> join(const RailFacts& peer);
   // Begins to join queue pairs of iWARP, after join(); cm_connection() tells when that is done.
   void connect(std::shared_ptr<ConnectionManager> manager, const RailFacts& peer, bool initiates,
                const Nonce& nonce);
@@ -113,12 +105,13 @@ class QueuePairs final : public WorkQueues {
         settings_(settings),
         notified_separately_above_(settings.sends_pieces ? device.notified_separately_above
                                                          : Device::kNever) {}
-  Made<void> create_pair(std::uint32_t index);
+  Result<void, ReasonedError> create_pair(std::uint32_t index);
   ibv_ah_attr path_to(const RailFacts& peer) const;
-  Made<void> take_ece(const RailFacts& peer);
-  Made<void> create_notifications();
-  Made<void> create_read();
-  Made<RegionHandle> own_region(void* at, std::size_t size, int access, const char* call) const;
+  Result<void, ReasonedError> take_ece(const RailFacts& peer);
+  Result<void, ReasonedError> create_notifications();
+  Result<void, ReasonedError> create_read();
+  Result<RegionHandle, ReasonedError> own_region(void* at, std::size_t size, int access,
+                                                 const char* call) const;
   std::uint32_t send_depth() const;
   // iWARP has no write with an immediate: every piece is notified separately.
   bool is_notified_separately(const WorkRequest& request) const {

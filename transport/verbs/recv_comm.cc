@@ -67,10 +67,10 @@ Status QueuePairRecv::make_flusher(std::size_t rail) {
                               rail_state.queues->manager(), end_.connect_timeout());
   if (made) {
     flushers_[rail] = std::move(*made);
-  } else if (flushers_.size() == 1 || !end_.lose(rail, made.error().text)) {
+  } else if (flushers_.size() == 1 || !end_.lose(rail, made.error().reason)) {
     log::warn("{}: no queue pair for flushes of GPU memory over {}, for the connection from {}: {}",
               end_.connection().rails().name, rail_state.rail->device.place(),
-              to_string(end_.connection().peer()), made.error().text);
+              to_string(end_.connection().peer()), made.error().reason);
     return tl::unexpected(made.error().error);
   }
   return {};

@@ -253,7 +253,8 @@ Result<SendCommPtr> VerbsTransport::begin_connect(int device, const PeerHandle& 
   }
   auto connection = std::make_shared<Connection>(from, Direction::kSend, to.endpoint);
   if (auto made = connection->prepare(options.traffic_class); !made) {
-    log::warn("{}: no queue pair for {}: {}", own.name, to_string(to.endpoint), made.error().text);
+    log::warn("{}: no queue pair for {}: {}", own.name, to_string(to.endpoint),
+              made.error().reason);
     return tl::unexpected(made.error().error);
   }
   if (const Status dialled =

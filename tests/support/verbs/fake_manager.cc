@@ -69,7 +69,7 @@ int FakeManager::refuse(int sys_errno) {
   return -1;
 }
 
-tl::expected<const verbs::CmApi*, std::string> FakeManager::open() {
+Result<const verbs::CmApi*, std::string> FakeManager::open() {
   static const verbs::CmApi kTable{.create_event_channel = create_event_channel,
                                    .destroy_event_channel = destroy_event_channel,
                                    .create_id = create_id,

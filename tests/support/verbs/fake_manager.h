@@ -8,8 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include <tl/expected.hpp>
-
+#include "core/result.h"
 #include "transport/verbs/cm_api.h"
 
 namespace ztcp::test {
@@ -18,7 +17,7 @@ class FakeFabric;
 struct FakeId;
 
 struct FakeManager {
-  static tl::expected<const verbs::CmApi*, std::string> open();
+  static Result<const verbs::CmApi*, std::string> open();
 
  private:
   using Lock = std::lock_guard<std::mutex>;

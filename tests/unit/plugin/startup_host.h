@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/result.h"
 #include "plugin/startup.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/memif_fabric.h"
@@ -50,7 +51,7 @@ class StartupTest : public testing::Test {
   }
 
   // Two interfaces, or the error.
-  tl::expected<config::Fabric, std::string> over_interfaces(config::Fabric settings) {
+  Result<config::Fabric, std::string> over_interfaces(config::Fabric settings) {
     if (!interfaces_error_.empty()) return tl::unexpected(interfaces_error_);
     settings.chosen_by = "NCCL_SOCKET_IFNAME=eth";
     for (const char* name : {"eth0", "eth1"}) {

@@ -32,7 +32,7 @@ std::vector<ibv_qp_attr> told_of(FakeHost& host, std::optional<ibv_mtu> mtu = {}
   {
     auto made =
         QueuePairs::create(devices[0], devices[0].address, {.count = 1, .receive_depth = 1});
-    EXPECT_TRUE(made) << made.error().text;
+    EXPECT_TRUE(made) << made.error().reason;
     if (!made) return {};
     RailFacts facts;
     (*made)->tell(facts);
@@ -79,7 +79,7 @@ TEST(QueuePairs, ReceivesThatWerePostedBeforeTheOneRefusedAreAwaited) {
   const std::vector<Device> devices = host.list();
   const auto made =
       QueuePairs::create(devices[0], devices[0].address, {.count = 1, .receive_depth = 4});
-  ASSERT_TRUE(made) << made.error().text;
+  ASSERT_TRUE(made) << made.error().reason;
   host.devices.refuse("ibv_post_recv fake0", ENOMEM);
   EXPECT_FALSE((*made)->post_receives(0, 3));
   EXPECT_FALSE((*made)->is_drained());

@@ -19,8 +19,6 @@
 #include <sys/types.h>
 #include <vector>
 
-#include <tl/expected.hpp>
-
 #include "config/machine/machine.h"
 #include "config/network/network.h"
 #include "config/problem.h"
@@ -62,7 +60,7 @@ class Host : public config::Machine {
   // All groups of the user, including the primary one.
   virtual std::set<std::string> groups_of(const std::string& user) = 0;
   // Interfaces, addresses and routes.
-  virtual tl::expected<config::Network, config::Problem> network() = 0;
+  virtual Result<config::Network, config::Problem> network() = 0;
   // The same addresses as a job sees them: IPv4 and IPv6, each with its interface. Empty if the
   // kernel does not answer.
   virtual std::vector<LocalAddress> addresses() = 0;

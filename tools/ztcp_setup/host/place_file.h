@@ -8,16 +8,15 @@
 #include <string>
 #include <vector>
 
-#include <tl/expected.hpp>
-
 #include "config/machine/text.h"
 #include "config/problem.h"
+#include "core/result.h"
 #include "tools/ztcp_setup/host/host.h"
 
 namespace ztcp::setup {
 
 using config::folder_of;
-using Done = tl::expected<void, config::Problem>;
+using Done = Result<void, config::Problem>;
 
 Done place_file(Host& host, const std::string& path, const std::string& text, Ownership ownership);
 // Removes the file, if it exists, and the rest of an interrupted place_file().

@@ -138,9 +138,7 @@ void add_sysctls(config::Machine& machine, InterfaceState& state) {
 LiveHost::LiveHost(Purpose purpose, const std::string& root)
     : purpose_(purpose), base_(root == "/" ? "" : root), machine_(base_), paths_(root) {}
 
-tl::expected<config::Network, config::Problem> LiveHost::network() {
-  return config::read_network();
-}
+Result<config::Network, config::Problem> LiveHost::network() { return config::read_network(); }
 
 bool LiveHost::has_program(const std::string& name) { return !program_path(name).empty(); }
 

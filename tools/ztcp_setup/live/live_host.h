@@ -10,6 +10,7 @@
 
 #include "config/machine/live_machine.h"
 #include "config/network/netlink.h"
+#include "core/result.h"
 #include "tools/ztcp_setup/host/host.h"
 #include "tools/ztcp_setup/live/safe_path.h"
 
@@ -42,7 +43,7 @@ class LiveHost : public Host {
   std::string user_name(std::uint32_t id) override;
   std::string group_name(std::uint32_t id) override;
   std::set<std::string> groups_of(const std::string& user) override;
-  tl::expected<config::Network, config::Problem> network() override;
+  Result<config::Network, config::Problem> network() override;
   std::vector<LocalAddress> addresses() override { return local_addresses(); }
   std::string fsroot() override { return base_.empty() ? "/" : base_; }
   bool has_program(const std::string& name) override;

@@ -117,7 +117,7 @@ config::Nic make_nic(const LocalRequest& request, unsigned rank) {
 
 }  // namespace
 
-tl::expected<config::Fabric, config::Problem> plan_local(const LocalRequest& request) {
+Result<config::Fabric, config::Problem> plan_local(const LocalRequest& request) {
   if (request.ranks < 1 || request.ranks > kMaxRanks)
     return refuse("--local",
                   fmt::format("{} ranks, wanted 1..{}: ztcp_switch needs a port for each rank, and "
@@ -170,7 +170,7 @@ tl::expected<config::Fabric, config::Problem> plan_local(const LocalRequest& req
   return fabric;
 }
 
-tl::expected<void, config::Problem> write_local(const config::Fabric& fabric) {
+Result<void, config::Problem> write_local(const config::Fabric& fabric) {
   const auto folder = std::filesystem::path(fabric.path).parent_path();
   if (auto problem = find_foreign_link(folder)) return tl::unexpected(std::move(*problem));
   config::LiveMachine machine;

@@ -8,10 +8,9 @@
 #include <cstdint>
 #include <string>
 
-#include <tl/expected.hpp>
-
 #include "config/problem.h"
 #include "config/settings.h"
+#include "core/result.h"
 
 namespace ztcp::setup {
 
@@ -33,9 +32,9 @@ struct LocalRequest {
 };
 
 // The requested fabric, or the reason why it is impossible.
-tl::expected<config::Fabric, config::Problem> plan_local(const LocalRequest& request);
+Result<config::Fabric, config::Problem> plan_local(const LocalRequest& request);
 // Creates the folders and writes fabric.path. Overwrites an earlier local fabric, never the config
 // of a real host.
-tl::expected<void, config::Problem> write_local(const config::Fabric& fabric);
+Result<void, config::Problem> write_local(const config::Fabric& fabric);
 
 }  // namespace ztcp::setup

@@ -24,7 +24,7 @@ void leave_strangers_alone(const PlanInput& input, Plan& plan) {
   }
 }
 
-void take(const tl::expected<std::vector<config::Pair>, config::Problem>& pairs, Plan& plan) {
+void take(const Result<std::vector<config::Pair>, config::Problem>& pairs, Plan& plan) {
   if (!pairs) return plan.fault("nics", pairs.error());
   plan.pairs.insert(plan.pairs.end(), pairs->begin(), pairs->end());
 }

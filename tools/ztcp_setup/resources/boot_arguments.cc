@@ -91,9 +91,7 @@ bool BootArguments::holds(Host& host) const {
 }
 
 Read<BootArguments::Before> BootArguments::before(Host& host) const {
-  auto kernels = arguments_of_kernels(host);
-  if (!kernels) return tl::unexpected(std::move(kernels.error()));
-  return Before{std::move(*kernels)};
+  return Before{ZTCP_TRY(arguments_of_kernels(host))};
 }
 
 Preview BootArguments::preview(Host& host) const {

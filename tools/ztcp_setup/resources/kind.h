@@ -11,9 +11,8 @@
 #include <set>
 #include <string>
 
-#include <tl/expected.hpp>
-
 #include "config/problem.h"
+#include "core/result.h"
 #include "tools/ztcp_setup/host/host.h"
 #include "tools/ztcp_setup/host/place_file.h"
 #include "tools/ztcp_setup/resources/fields.h"
@@ -21,7 +20,7 @@
 namespace ztcp::setup {
 
 template <class T>
-using Read = tl::expected<T, config::Problem>;
+using Read = Result<T, config::Problem>;
 
 struct Reverted {
   config::Problems faults;  // Things that could not be restored, with the command.

@@ -66,11 +66,8 @@ bool holds(Host& host, const Resource& resource) {
 }
 
 Read<Before> read_before(Host& host, const Resource& resource) {
-  return ask(resource, [&](const auto& what) -> Read<Before> {
-    auto before = what.before(host);
-    if (!before) return tl::unexpected(std::move(before.error()));
-    return Before(std::move(*before));
-  });
+  return ask(resource,
+             [&](const auto& what) -> Read<Before> { return Before(ZTCP_TRY(what.before(host))); });
 }
 
 Preview preview(Host& host, const Resource& resource) {

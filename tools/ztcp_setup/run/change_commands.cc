@@ -43,7 +43,7 @@ RunOptions run_options(Host& host, const Options& options) {
 }
 
 Planner planner(Host& host, const Options& options, Scope scope) {
-  return [&host, &options, scope](const Outcome& reverted) -> tl::expected<Planned, int> {
+  return [&host, &options, scope](const Outcome& reverted) -> Result<Planned, int> {
     auto plan = plan_here(host, options.request);
     if (!plan) return tl::unexpected<int>(refuse(plan.error(), options.json));
     if (!plan->fabric || plan->has_faults()) {

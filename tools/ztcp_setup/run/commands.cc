@@ -48,7 +48,7 @@ std::string config_path_of(const PlanRequest& request) {
   return error ? request.config_path : path.lexically_normal().string();
 }
 
-tl::expected<Plan, config::Problem> plan_here(Host& host, const PlanRequest& asked) {
+Result<Plan, config::Problem> plan_here(Host& host, const PlanRequest& asked) {
   PlanRequest request = asked;
   request.config_path = config_path_of(asked);
   config::LoadResult existing = config::load(host, request.config_path);
@@ -60,10 +60,8 @@ tl::expected<Plan, config::Problem> plan_here(Host& host, const PlanRequest& ask
   return make_plan(input);
 }
 
-tl::expected<DryRun, config::Problem> dry_run_here(Host& host, const PlanRequest& request) {
-  auto plan = plan_here(host, request);
-  if (!plan) return tl::unexpected(std::move(plan.error()));
-  DryRun run{std::move(*plan), {}};
+Result<DryRun, config::Problem> dry_run_here(Host& host, const PlanRequest& request) {
+  DryRun run{ZTCP_TRY(plan_here(host, request)), {}};
   run.changes = preview_run(host, request.mode, run.plan);
   return run;
 }

@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include <tl/expected.hpp>
-
 #include "config/problem.h"
+#include "core/result.h"
 #include "tools/ztcp_setup/local/local.h"
 #include "tools/ztcp_setup/plan/plan.h"
 #include "tools/ztcp_setup/plan/request.h"
@@ -50,13 +49,13 @@ int undo(const Options& options);
 // The config's path as the journal and root use it, independent of the current folder.
 std::string config_path_of(const PlanRequest& request);
 // The plan for the machine's present state and config.
-tl::expected<Plan, config::Problem> plan_here(Host& host, const PlanRequest& request);
+Result<Plan, config::Problem> plan_here(Host& host, const PlanRequest& request);
 // The same with the changes that a run would make. Changes nothing.
 struct DryRun {
   Plan plan;
   std::vector<Preview> changes;
 };
-tl::expected<DryRun, config::Problem> dry_run_here(Host& host, const PlanRequest& request);
+Result<DryRun, config::Problem> dry_run_here(Host& host, const PlanRequest& request);
 // Checks the present config against the machine, for a job with these variables ("NAME=value", then
 // nullptr).
 CheckReport check_here(Host& host, const std::string& config_path, const char* const* variables);

@@ -24,7 +24,7 @@ bool is_due(const Entry& notice) {
   return notice.before && std::get<resource::Notice::Before>(*notice.before).due;
 }
 
-tl::expected<Journal, config::Problem> Journal::open(Host& host) {
+Result<Journal, config::Problem> Journal::open(Host& host) {
   if (auto problem = why_not_trusted(host, kPath)) return tl::unexpected(std::move(*problem));
   Journal journal;
   const FileKind kind = host.facts(kPath).kind;
@@ -35,10 +35,9 @@ tl::expected<Journal, config::Problem> Journal::open(Host& host) {
                         fmt::format("ls -ld {}; restore the journal, or remove this", kPath)});
   const Result<std::string> text = host.read_file(kPath);
   if (!text) return tl::unexpected(problem_of(host, kPath, text.error(), "run it as root: sudo"));
-  auto content = read_journal(*text, kPath);
-  if (!content) return tl::unexpected(std::move(content.error()));
-  journal.entries_ = std::move(content->entries);
-  journal.complete = content->complete;
+  JournalContent content = ZTCP_TRY(read_journal(*text, kPath));
+  journal.entries_ = std::move(content.entries);
+  journal.complete = content.complete;
   journal.saved_ = *text;
   return journal;
 }

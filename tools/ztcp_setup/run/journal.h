@@ -10,9 +10,8 @@
 #include <string>
 #include <vector>
 
-#include <tl/expected.hpp>
-
 #include "config/problem.h"
+#include "core/result.h"
 #include "tools/ztcp_setup/host/host.h"
 #include "tools/ztcp_setup/resources/resource.h"
 
@@ -38,7 +37,7 @@ class Journal {
 
   // Empty if there is none. Refuses one that users other than root can have written, and newer
   // schemas.
-  static tl::expected<Journal, config::Problem> open(Host& host);
+  static Result<Journal, config::Problem> open(Host& host);
 
   const std::vector<Entry>& entries() const { return entries_; }
   Entry* find(const std::string& key);
@@ -53,7 +52,7 @@ class Journal {
   bool complete = false;
 
   // On disk when it returns; writes only changes. An empty journal is removed.
-  tl::expected<void, config::Problem> save(Host& host);
+  Result<void, config::Problem> save(Host& host);
 
  private:
   std::vector<Entry> entries_;
@@ -66,7 +65,7 @@ struct JournalContent {
   bool complete = false;
 };
 std::string journal_text(const JournalContent& content);
-tl::expected<JournalContent, config::Problem> read_journal(const std::string& text,
-                                                           const std::string& path);
+Result<JournalContent, config::Problem> read_journal(const std::string& text,
+                                                     const std::string& path);
 
 }  // namespace ztcp::setup

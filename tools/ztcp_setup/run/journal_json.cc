@@ -179,8 +179,8 @@ std::string journal_text(const JournalContent& content) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-tl::expected<JournalContent, config::Problem> read_journal(const std::string& text,
-                                                           const std::string& path) {
+Result<JournalContent, config::Problem> read_journal(const std::string& text,
+                                                     const std::string& path) {
   const auto refuse = [&](std::string what, std::string mend) {
     return tl::unexpected(config::Problem{path, std::move(what), std::move(mend)});
   };

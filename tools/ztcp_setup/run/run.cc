@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 // udev starts a run when a NIC appears, which may still be running when the next is started for it.
 constexpr std::chrono::minutes kRunOfUdev{1};
 
-using Action = std::function<tl::expected<Outcome, int>(Journal&, const Progress&)>;
+using Action = std::function<Result<Outcome, int>(Journal&, const Progress&)>;
 
 int run(Host& host, RunKind kind, milliseconds timeout, const RunOptions& options,
         const Action& action) {
@@ -44,13 +44,12 @@ int run(Host& host, RunKind kind, milliseconds timeout, const RunOptions& option
   return exit_code(*outcome);
 }
 
-tl::expected<Outcome, int> plan_and_apply(Host& host, Journal& journal, const Planner& plan,
-                                          const Progress& progress, const Outcome& reverted = {}) {
-  auto planned = plan(reverted);
-  if (!planned) return tl::unexpected(planned.error());
-  Outcome outcome = apply_all(host, journal, planned->resources, planned->scope, progress);
-  outcome.success = std::move(planned->success);
-  outcome.notes.insert(outcome.notes.begin(), planned->notes.begin(), planned->notes.end());
+Result<Outcome, int> plan_and_apply(Host& host, Journal& journal, const Planner& plan,
+                                    const Progress& progress, const Outcome& reverted = {}) {
+  Planned planned = ZTCP_TRY(plan(reverted));
+  Outcome outcome = apply_all(host, journal, planned.resources, planned.scope, progress);
+  outcome.success = std::move(planned.success);
+  outcome.notes.insert(outcome.notes.begin(), planned.notes.begin(), planned.notes.end());
   outcome.steps.insert(outcome.steps.begin(), reverted.steps.begin(), reverted.steps.end());
   outcome.notes.insert(outcome.notes.begin(), reverted.notes.begin(), reverted.notes.end());
   return outcome;
@@ -72,7 +71,7 @@ Progress progress_of(bool json) {
 
 int run_set_up(Host& host, const Planner& plan, const RunOptions& options) {
   return run(host, RunKind::kSetUp, milliseconds{0}, options,
-             [&](Journal& journal, const Progress& progress) -> tl::expected<Outcome, int> {
+             [&](Journal& journal, const Progress& progress) -> Result<Outcome, int> {
                if (journal.complete || journal.entries().empty())
                  return plan_and_apply(host, journal, plan, progress);
                // NICs in a half changed state cannot be planned with: revert first.
@@ -86,7 +85,7 @@ int run_set_up(Host& host, const Planner& plan, const RunOptions& options) {
 
 int run_add(Host& host, const Planner& plan, const RunOptions& options) {
   return run(host, RunKind::kAdd, kRunOfUdev, options,
-             [&](Journal& journal, const Progress& progress) -> tl::expected<Outcome, int> {
+             [&](Journal& journal, const Progress& progress) -> Result<Outcome, int> {
                if (const auto problem = why_not_added_to(journal))
                  return tl::unexpected(refuse(*problem, options.json));
                return plan_and_apply(host, journal, plan, progress);
@@ -95,7 +94,7 @@ int run_add(Host& host, const Planner& plan, const RunOptions& options) {
 
 int run_boot(Host& host, const RunOptions& options) {
   return run(host, RunKind::kBoot, kRunOfUdev, options,
-             [&](Journal& journal, const Progress& progress) -> tl::expected<Outcome, int> {
+             [&](Journal& journal, const Progress& progress) -> Result<Outcome, int> {
                Outcome outcome = apply_after_boot(host, journal, progress);
                if (journal.find("file " + options.config_path) == nullptr) return outcome;
                for (config::Problem& problem : config::load(host, options.config_path).problems)
@@ -106,7 +105,7 @@ int run_boot(Host& host, const RunOptions& options) {
 
 int run_undo(Host& host, const RunOptions& options) {
   return run(host, RunKind::kUndo, milliseconds{0}, options,
-             [&](Journal& journal, const Progress& progress) -> tl::expected<Outcome, int> {
+             [&](Journal& journal, const Progress& progress) -> Result<Outcome, int> {
                return revert_all(host, journal, progress);
              });
 }

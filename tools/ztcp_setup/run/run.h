@@ -8,8 +8,7 @@
 #include <functional>
 #include <string>
 
-#include <tl/expected.hpp>
-
+#include "core/result.h"
 #include "tools/ztcp_setup/host/host.h"
 #include "tools/ztcp_setup/report/outcome.h"
 #include "tools/ztcp_setup/report/progress.h"
@@ -34,7 +33,7 @@ struct Planned {
 };
 // Plans while no other run changes the machine. `reverted`: changes of an interrupted run, reverted
 // just before. On failure an exit status; the reason has been printed.
-using Planner = std::function<tl::expected<Planned, int>(const Outcome& reverted)>;
+using Planner = std::function<Result<Planned, int>(const Outcome& reverted)>;
 
 // Prints each change when it begins and ends: some take a minute. In JSON all is printed at the
 // end.

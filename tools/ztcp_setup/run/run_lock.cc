@@ -63,8 +63,8 @@ std::vector<std::string> holders_of_work(const std::string& path) {
 
 }  // namespace
 
-tl::expected<RunLock, config::Problem> RunLock::take(std::chrono::milliseconds timeout,
-                                                     const std::string& path) {
+Result<RunLock, config::Problem> RunLock::take(std::chrono::milliseconds timeout,
+                                               const std::string& path) {
   const auto refuse = [&](std::string what, std::string mend) {
     return tl::unexpected(config::Problem{path, std::move(what), std::move(mend)});
   };

@@ -10,9 +10,8 @@
 #include <chrono>
 #include <string>
 
-#include <tl/expected.hpp>
-
 #include "config/problem.h"
+#include "core/result.h"
 #include "tools/ztcp_setup/live/safe_path.h"
 
 namespace ztcp::setup {
@@ -22,8 +21,8 @@ class RunLock {
   static constexpr const char* kPath = "/run/ztcp_setup.lock";
 
   // Waits for another run at most this long, then reports it, or the program it left running.
-  static tl::expected<RunLock, config::Problem> take(std::chrono::milliseconds timeout,
-                                                     const std::string& path = kPath);
+  static Result<RunLock, config::Problem> take(std::chrono::milliseconds timeout,
+                                               const std::string& path = kPath);
 
  private:
   explicit RunLock(Descriptor file) : file_(std::move(file)) {}

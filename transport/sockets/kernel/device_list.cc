@@ -193,9 +193,9 @@ std::string device_text(const Device& device) {
       device.choice.empty() ? "" : "; chosen " + device.choice);
 }
 
-tl::expected<config::Fabric, std::string> fabric_of(config::Fabric settings,
-                                                    const InterfaceRequest& request,
-                                                    std::span<const LocalAddress> all) {
+Result<config::Fabric, std::string> fabric_of(config::Fabric settings,
+                                              const InterfaceRequest& request,
+                                              std::span<const LocalAddress> all) {
   const InterfaceChoice choice = choose_interfaces(request, all);
   if (choice.taken.empty())
     return tl::unexpected(fmt::format(

@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include <tl/expected.hpp>
-
 #include "config/settings.h"
 #include "core/local_addresses.h"
 #include "core/result.h"
@@ -34,8 +32,8 @@ std::string device_text(const Device& device);
 // For a host whose config names no NIC: `settings` with the interfaces that `request` selects as
 // NICs, each named like its interface and listening at a port that the kernel chooses. The error
 // lists the interfaces of this host, of which none fits.
-tl::expected<config::Fabric, std::string> fabric_of(config::Fabric settings,
-                                                    const InterfaceRequest& request,
-                                                    std::span<const LocalAddress> all);
+Result<config::Fabric, std::string> fabric_of(config::Fabric settings,
+                                              const InterfaceRequest& request,
+                                              std::span<const LocalAddress> all);
 
 }  // namespace ztcp::sockets

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "config/network/network.h"
+#include "core/result.h"
 #include "tests/unit/tools/ztcp_setup/fake_tree.h"
 #include "tools/ztcp_setup/host/host.h"
 
@@ -96,7 +97,7 @@ class FakeHost final : public Host {
   std::map<std::string, std::int64_t> modified;         // Times of the last writes.
   std::set<std::string> without_carrier;                // Interfaces without a cable.
 
-  tl::expected<config::Network, config::Problem> network() override;
+  Result<config::Network, config::Problem> network() override;
   std::vector<LocalAddress> addresses() override;
   // Root of its tree, for code that reads a disk only; "/" without one.
   std::string fsroot() override { return tree_ ? tree_->root() : "/"; }

@@ -183,7 +183,7 @@ void FakeHost::load_nic(const std::string& pci) {
   }
 }
 
-tl::expected<config::Network, config::Problem> FakeHost::network() {
+Result<config::Network, config::Problem> FakeHost::network() {
   if (network_fault) return tl::unexpected(*network_fault);
   config::Network network;
   const auto index_of = [&](const std::string& name) {

@@ -48,7 +48,7 @@ TEST_F(RunAsRoot, ThePlannerGetsThePrecedingReverts) {
   EXPECT_THROW(set_up(host), Killed);
   host.kill_at(0, FakeHost::When::kBefore);
   bool changed = false;
-  const auto refuse_plan = [&](const Outcome& reverted) -> tl::expected<Planned, int> {
+  const auto refuse_plan = [&](const Outcome& reverted) -> Result<Planned, int> {
     changed = reverted.changed();
     return tl::unexpected<int>(kExitFaults);
   };
@@ -73,7 +73,7 @@ TEST_F(RunAsRoot, AddWaitsForARunStartedByUdev) {
   char byte = 0;
   ASSERT_EQ(::read(taken[0], &byte, 1), 1);
   ::close(taken[0]);
-  const auto plan = [](const Outcome&) -> tl::expected<Planned, int> {
+  const auto plan = [](const Outcome&) -> Result<Planned, int> {
     return Planned{all_resources(), Scope::kMore, {}, ""};
   };
   EXPECT_EQ(run_add(host, plan, options_), kExitGood);
@@ -95,7 +95,7 @@ TEST_F(RunAsRoot, UndoDoesNotRequireATrustedConfig) {
   EXPECT_EQ(run_undo(host, options_), kExitGood);
   expect_same(host.state, wanted);
 
-  const auto never = [](const Outcome&) -> tl::expected<Planned, int> {
+  const auto never = [](const Outcome&) -> Result<Planned, int> {
     ADD_FAILURE() << "planned with a config that is not root's";
     return tl::unexpected<int>(kExitFaults);
   };
