@@ -43,7 +43,7 @@ struct CountedEvent {
   const char* objects;
 };
 
-// "<verb> 37 <objects> in 3 s (30 strays_bad_magic, ...): <advice>"
+// "<verb> 37 <objects> in 3 s (30 rejected_bad_magic, ...): <advice>"
 std::string describe(const CountFinding& finding, const CountedEvent& event,
                      const std::string& advice);
 

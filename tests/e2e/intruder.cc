@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A hostile neighbour on the last port of a local fabric, for strays.py: while ranks are busy it
+// A hostile neighbour on the last port of a local fabric, for strangers.py: while ranks are busy it
 // scans their ports, opens connections that send garbage or nothing, uses another wire version, and
 // sends them random, truncated and mutated frames.
 //
@@ -47,9 +47,9 @@ TimePoint read_clock() {
 }
 
 // One connection to the victim's listening port: sends `opening`, then records the reaction.
-class Stray final : public StreamEvents {
+class Stranger final : public StreamEvents {
  public:
-  explicit Stray(std::vector<std::byte> opening) : opening_(std::move(opening)) {}
+  explicit Stranger(std::vector<std::byte> opening) : opening_(std::move(opening)) {}
   void on_open(TimePoint, Stream& stream) override {
     opened = true;
     std::span<const std::byte> rest = opening_;
@@ -190,22 +190,22 @@ int run(const char* path, std::size_t victim, double seconds, std::uint64_t seed
   tcp::Stack stack(config, {seed, ~seed});
 
   Random random(seed);
-  std::vector<std::unique_ptr<Stray>> strays;
+  std::vector<std::unique_ptr<Stranger>> strangers;
   std::size_t frames = 0;
   std::array<RxFrame, 32> rx;
   std::array<TxFrame, 32> tx;
   std::vector<std::byte> payload;
   const TimePoint ends = read_clock() + std::chrono::nanoseconds(static_cast<long>(seconds * 1e9));
-  TimePoint next_stray{};
+  TimePoint next_stranger{};
   for (TimePoint now = read_clock(); now < ends; now = read_clock()) {
     const std::size_t got = link.receive(rx);
     stack.on_frames(now, std::span(rx).first(got));
     link.release(std::span(rx).first(got));
-    if (now >= next_stray && link.is_up() && strays.size() < 200) {
-      next_stray = now + std::chrono::milliseconds(10);
-      strays.push_back(std::make_unique<Stray>(opening(random)));
+    if (now >= next_stranger && link.is_up() && strangers.size() < 200) {
+      next_stranger = now + std::chrono::milliseconds(10);
+      strangers.push_back(std::make_unique<Stranger>(opening(random)));
       static_cast<void>(stack.connect(
-          now, {target.address.address, loaded.fabric->messages.listen_port}, *strays.back()));
+          now, {target.address.address, loaded.fabric->messages.listen_port}, *strangers.back()));
     }
     stack.on_timers(now);
     while (const std::size_t n = stack.take_released(rx)) {
@@ -220,9 +220,9 @@ int run(const char* path, std::size_t victim, double seconds, std::uint64_t seed
   }
   std::size_t connected = 0;
   std::size_t answered = 0;
-  for (const auto& stray : strays) {
-    connected += stray->opened ? 1U : 0U;
-    answered += stray->over || stray->heard != 0 ? 1U : 0U;
+  for (const auto& stranger : strangers) {
+    connected += stranger->opened ? 1U : 0U;
+    answered += stranger->over || stranger->heard != 0 ? 1U : 0U;
   }
   std::printf("connections %zu answers %zu frames %zu\n", connected, answered, frames);
   return 0;

@@ -100,15 +100,6 @@ class Backend {
  protected:
   Backend() = default;
 
-  // Connections of peers that were rejected, of any backend.
-  static void read_acceptor(const msg::AcceptorCounters& from, stats::CounterValues& to) {
-    to[stats::Counter::kStrangers] = from.strays_bad_magic + from.strays_timed_out +
-                                     from.strays_pushed_out + from.refused_version;
-    to[stats::Counter::kWrongCookies] = from.strays_unknown_cookie;
-    to[stats::Counter::kWrongKeys] = from.strays_bad_key;
-    to[stats::Counter::kRefusedFull] = from.refused_full + from.refused_no_memory;
-  }
-
   static_assert(Doorbell::kCapacity >= config::kMostConnections);
   Clients clients_{Doorbell::kCapacity};  // Cleared by the poller before the backend ends.
   DeferredLog deferred_log_;

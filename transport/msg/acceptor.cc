@@ -71,7 +71,7 @@ bool Acceptor::push_out_oldest() {
     return may_go ? &flow->remote().address : nullptr;
   });
   if (oldest == pending_.end()) return false;
-  ++counters_.strays_pushed_out;
+  ++counters_.strangers.pushed_out;
   (*oldest)->abort();
   pending_.erase(oldest);
   return true;
@@ -82,15 +82,15 @@ bool Acceptor::push_out_oldest() {
 void Acceptor::refuse(TimePoint now, RecvFlow& flow, const Refusal& refusal) {
   switch (refusal.reason) {
     case Reason::kVersion:
-      ++counters_.refused_version;
+      ++counters_.strangers.other_version;
       break;
     case Reason::kUnknownCookie:
-      ++counters_.strays_unknown_cookie;
+      ++counters_.strangers.unknown_cookie;
       break;
     case Reason::kKeyMissing:
     case Reason::kKeyUnexpected:
     case Reason::kKeyMismatch:
-      ++counters_.strays_bad_key;
+      ++counters_.strangers.bad_key;
       break;
     case Reason::kFull:  // See reason.h for the 0.
       ++(refusal.ours != 0 ? counters_.refused_full : counters_.refused_flows);
@@ -120,14 +120,14 @@ void Acceptor::on_version(TimePoint now, RecvFlow& flow, std::uint32_t version) 
 }
 
 void Acceptor::on_stray(RecvFlow& flow) {
-  ++counters_.strays_bad_magic;
+  ++counters_.strangers.bad_magic;
   flow.abort();
   has_dead_ = true;
 }
 
 void Acceptor::on_pending_gone(RecvFlow& flow) {
   // A sender that cannot verify our challenge closes without a record.
-  if (flow.state_ == RecvFlow::State::kProof) ++counters_.strays_bad_key;
+  if (flow.state_ == RecvFlow::State::kProof) ++counters_.strangers.bad_key;
   if (flow.state_ == RecvFlow::State::kDraining) ++counters_.refused_gone;
   flow.state_ = RecvFlow::State::kGone;
   has_dead_ = true;
@@ -339,7 +339,7 @@ void Acceptor::on_timers(TimePoint now) {
   for (const auto& flow : pending_) {
     if (!flow->is_alive()) continue;
     if (flow->deadline() <= now) {
-      if (flow->state() != RecvFlow::State::kDraining) ++counters_.strays_timed_out;
+      if (flow->state() != RecvFlow::State::kDraining) ++counters_.strangers.timed_out;
       flow->abort();
       has_dead_ = true;
     } else {

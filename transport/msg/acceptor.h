@@ -2,9 +2,9 @@
 // Copyright the ztcp authors
 //
 // Turns incoming streams into sessions: reads each stream's handshake, finds the listener by its
-// cookie or the running session by its id, and drops strays (wrong magic, unknown cookie, bad HMAC,
-// silence past the handshake timeout). They are counted and harmless: a silent stream makes room
-// for a newer one.
+// cookie or the running session by its id, and drops strangers (wrong magic, unknown cookie, bad
+// HMAC, silence past the handshake timeout). They are counted and harmless: a silent stream makes
+// room for a newer one.
 #pragma once
 
 #include <array>
@@ -22,6 +22,7 @@
 #include "transport/msg/session.h"
 #include "transport/msg/session_budget.h"
 #include "transport/msg/session_places.h"
+#include "transport/msg/stranger_counts.h"
 
 namespace ztcp::msg {
 
@@ -37,12 +38,7 @@ class ListenerEvents {
 };
 
 struct AcceptorCounters {
-  std::uint64_t strays_bad_magic = 0;
-  std::uint64_t strays_unknown_cookie = 0;
-  std::uint64_t strays_bad_key = 0;
-  std::uint64_t strays_timed_out = 0;
-  std::uint64_t strays_pushed_out = 0;  // Silent or refused ones that made room for newer ones.
-  std::uint64_t refused_version = 0;
+  StrangerCounts strangers;
   std::uint64_t refused_full = 0;
   std::uint64_t refused_flows = 0;  // Further flows, which their sessions can do without.
   std::uint64_t refused_stale = 0;  // Resumes of a session or epoch that has ended.

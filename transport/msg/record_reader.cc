@@ -20,7 +20,7 @@ const std::byte* RecordReader::gather_pieces(std::span<const std::byte>& input,
 
 RecordReader::Step RecordReader::read_preamble(std::span<const std::byte>& input) {
   const std::byte* bytes = gather(input, kPreambleBytes);
-  // A stray is detected by its first wrong byte; it may never send eight.
+  // A stranger is detected by its first wrong byte; it may never send eight.
   const std::byte* seen = bytes != nullptr ? bytes : held_.data();
   const std::size_t seen_bytes = bytes != nullptr ? sizeof kMagic : held_bytes_;
   if (std::memcmp(seen, &kMagic, std::min(seen_bytes, sizeof kMagic)) != 0) return Step::kBadMagic;

@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "transport/comms/counter_list.h"
+
 namespace ztcp::sockets {
 namespace {
 
@@ -336,44 +338,24 @@ std::string Lane::summary() const {
     text += fmt::format(", {} pieces were moved by workers", counters_.worker_calls);
   if (groups_.posted != 0)
     text += fmt::format(", {} grouped receives of up to {}", groups_.posted, groups_.largest);
-  const auto add = [&text](std::uint64_t count, const char* name) {
-    if (count != 0) text += fmt::format(", {} {}", count, name);
-  };
-  const msg::AcceptorCounters& acceptor = sessions_.acceptor().counters();
-  add(counters_.failed - acceptor.refused_gone, "connections_failed");
-  add(path_log_.flows_redialled(), "flows_redialled");
-  add(counters_.send_refusals, "send_refusals");
-  add(acceptor.strays_bad_magic, "strays_bad_magic");
-  add(acceptor.strays_unknown_cookie, "strays_unknown_cookie");
-  add(acceptor.strays_bad_key, "strays_bad_key");
-  add(acceptor.strays_timed_out, "strays_timed_out");
-  add(acceptor.strays_pushed_out, "strays_pushed_out");
-  add(acceptor.refused_version, "refused_version");
-  add(acceptor.refused_full, "refused_full");
-  add(acceptor.refused_no_memory, "refused_no_memory");
-  add(acceptor.refused_flows, "refused_flows");
-  add(acceptor.refused_stale, "refused_stale");
-  add(acceptor.refused_rx_queue, "refused_rx_queue");
-  return text;
+  const LaneCounts from = counts();
+  return comms::CounterList(std::move(text))
+      .add(msg::kStrangerCounters, from.acceptor.strangers)
+      .add(lane_counter::kUnusual, from)
+      .text();
 }
 
-// Segments that the kernel retransmits are counted here once their stream has ended; the page's
-// flows tell those of living streams.
+LaneCounts Lane::counts() const {
+  return {.streams = counters_,
+          .acceptor = sessions_.acceptor().counters(),
+          .redials = path_log_.flows_redialled()};
+}
+
 void Lane::read_counters(stats::CounterValues& to) const {
-  using stats::Counter;
-  const msg::AcceptorCounters& acceptor = sessions_.acceptor().counters();
-  read_acceptor(acceptor, to);
-  to[Counter::kSentBytes] = counters_.sent_bytes;
-  to[Counter::kReceivedBytes] = counters_.received_bytes;
-  to[Counter::kRetransmittedSegments] = counters_.retransmissions;
-  to[Counter::kSystemCalls] =
-      counters_.send_calls + counters_.receive_calls + counters_.queue_calls;
-  to[Counter::kWorkerCalls] = counters_.worker_calls;
-  to[Counter::kCopiedBytes] = counters_.copied_bytes;
-  to[Counter::kSendBufferFull] = counters_.send_refusals;
-  to[Counter::kConnectionsFailed] =
-      counters_.failed - std::min(counters_.failed, acceptor.refused_gone);
-  to[Counter::kRedials] = path_log_.flows_redialled();
+  const LaneCounts from = counts();
+  stats::add_to(to, msg::kStrangerCounters, from.acceptor.strangers);
+  stats::add_to(to, lane_counter::kUsual, from);
+  stats::add_to(to, lane_counter::kUnusual, from);
 }
 
 }  // namespace ztcp::sockets

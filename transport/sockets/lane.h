@@ -32,6 +32,7 @@
 #include "transport/sockets/kernel/advice.h"
 #include "transport/sockets/kernel/device.h"
 #include "transport/sockets/kernel/socket.h"
+#include "transport/sockets/lane_counts.h"
 #include "transport/sockets/likely_stream.h"
 #include "transport/sockets/rx_placement.h"
 #include "transport/sockets/stream.h"
@@ -112,6 +113,7 @@ class Lane final : public comms::Backend, private msg::StreamSource, private Str
  private:
   Lane(LaneConfig config, Fd epoll, std::shared_ptr<WakeEvent> wake, Listening listener);
   std::string losses() const;
+  LaneCounts counts() const;
 
   Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events) override;
   Result<Stream*> dial_small(TimePoint now, Endpoint remote, StreamEvents& events,

@@ -5,7 +5,6 @@
 // rejected connections. Also probes a peer whose process is reported to have ended: if that drives
 // its NIC itself, no kernel closes its connections.
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <new>
@@ -86,15 +85,8 @@ void Lane::look_for_losses(TimePoint now) {
 }
 
 void Lane::look_for_strangers(TimePoint now) {
-  const msg::AcceptorCounters& counts = sessions_.acceptor().counters();
-  const std::array<CountWatch::Part, 6> totals = {{
-      {"strays_bad_magic", counts.strays_bad_magic},
-      {"strays_unknown_cookie", counts.strays_unknown_cookie},
-      {"strays_bad_key", counts.strays_bad_key},
-      {"strays_timed_out", counts.strays_timed_out},
-      {"strays_pushed_out", counts.strays_pushed_out},
-      {"refused_version", counts.refused_version},
-  }};
+  const auto totals =
+      stats::totals_of(msg::kStrangerCounters, sessions_.acceptor().counters().strangers);
   const Device& device = config_.device;
   const auto text = stranger_log_.look(now, totals, ports_text(device, listener_.endpoint));
   if (text) deferred_log_.add(log::Level::kWarn, [&] { return device.name + ": " + *text; });

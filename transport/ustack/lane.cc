@@ -46,51 +46,18 @@ void Lane::start() {
 
 NicCounts Lane::counts() const {
   NicCounts counts = engine_.counts(*link_);
+  counts.redials = path_log_.flows_redialled();
   counts.groups = groups_;
   return counts;
 }
 
-std::string Lane::summary() const {
-  std::string text = ustack::summary(counts());
-  if (const std::uint64_t count = path_log_.flows_redialled(); count != 0)
-    text += fmt::format(", {} flows_redialled", count);
-  return text;
-}
+std::string Lane::summary() const { return ustack::summary(counts()); }
 
 void Lane::read_counters(stats::CounterValues& to) const {
-  using stats::Counter;
   const NicCounts from = counts();
-  read_acceptor(from.acceptor, to);
-  to[Counter::kSentBytes] = from.tcp.tx_bytes;
-  to[Counter::kReceivedBytes] = from.tcp.rx_bytes;
-  to[Counter::kRetransmittedBytes] = from.tcp.tx_retransmitted_bytes;
-  to[Counter::kTimeoutRetransmissions] = from.tcp.rto_fired;
-  to[Counter::kFastRecoveries] = from.tcp.rack_recoveries;
-  to[Counter::kTailProbes] = from.tcp.tlp_fired;
-  to[Counter::kSpuriousRecoveries] = from.tcp.spurious_recoveries;
-  to[Counter::kNeedlessSegments] = from.tcp.dsacked_segments;
-  to[Counter::kReorderedSegments] = from.tcp.reordered_segments;
-  to[Counter::kOutOfOrderSegments] = from.tcp.rx_out_of_order;
-  to[Counter::kDuplicateSegments] = from.tcp.rx_duplicate;
-  to[Counter::kBadChecksums] = from.tcp.rx_bad_checksum + from.link.rx_bad_checksum;
-  to[Counter::kMalformedFrames] = from.tcp.rx_malformed;
-  to[Counter::kRxFrames] = from.link.rx_frames;
-  to[Counter::kTxFrames] = from.link.tx_frames;
-  to[Counter::kRxNoMemory] = from.tcp.rx_dropped_no_memory + from.link.rx_dropped_no_memory;
-  to[Counter::kNicRxMissed] = from.link.nic.rx_missed;
-  to[Counter::kNicRxNoBuffers] = from.link.nic.rx_no_buffers;
-  to[Counter::kNicRxErrors] = from.link.nic.rx_errors;
-  to[Counter::kNicTxErrors] = from.link.nic.tx_errors;
-  to[Counter::kTxRingFull] = from.ring_full;
-  to[Counter::kTxDropped] = from.link.tx_dropped;
-  to[Counter::kResetsSent] = from.tcp.tx_resets;
-  to[Counter::kConnectionsOpened] = from.tcp.connections_opened;
-  to[Counter::kConnectionsAccepted] = from.tcp.connections_accepted;
-  to[Counter::kConnectionsFailed] = from.tcp.connections_failed;
-  to[Counter::kPathMtuCuts] = from.tcp.path_mtu_cuts;
-  to[Counter::kArpUnresolved] = from.tcp.arp_unresolved;
-  to[Counter::kCopiedBytes] = from.link.tx_copied_bytes;
-  to[Counter::kRedials] = path_log_.flows_redialled();
+  stats::add_to(to, msg::kStrangerCounters, from.acceptor.strangers);
+  stats::add_to(to, nic_counter::kUsual, from);
+  stats::add_to(to, nic_counter::kUnusual, from);
 }
 
 std::string Lane::down_advice() const {

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "transport/comms/counter_list.h"
 #include "transport/comms/stranger_log.h"
 
 namespace ztcp::ustack {
@@ -52,10 +53,6 @@ constexpr std::array<Words, kTroubles> kWords = {{
      "and look up the ports of these MAC addresses at the switch"},
 }};
 
-// A log line has 1023 bytes, of which the NIC's name and the words before the summary take some.
-constexpr std::size_t kMostSummaryBytes = 950;
-constexpr std::string_view kMore = ", and more";
-
 constexpr const char* kPathAdvice =
     "set one MTU on the NICs, switches and tunnels of this network and as mtu_bytes in each "
     "host's ztcp.conf (ztcp_setup --check)";
@@ -77,19 +74,10 @@ std::string summary(const NicCounts& counts) {
   if (counts.groups.posted != 0)
     text += fmt::format(", {} grouped receives of up to {}", counts.groups.posted,
                         counts.groups.largest);
-  const std::size_t usual = text.size();
-  for (const NicCounter& row : nic_counter::kUnusual) {
-    const std::uint64_t count = row.count(counts);
-    if (count == 0) continue;
-    const std::string part =
-        fmt::format("{} {} {}", text.size() == usual ? ";" : ",", count, row.name);
-    if (text.size() + part.size() + kMore.size() > kMostSummaryBytes) {
-      text += kMore;
-      break;
-    }
-    text += part;
-  }
-  return text;
+  return comms::CounterList(std::move(text))
+      .add(msg::kStrangerCounters, counts.acceptor.strangers)
+      .add(nic_counter::kUnusual, counts)
+      .text();
 }
 
 std::string NicLog::lost_reason(LinkState state) const {

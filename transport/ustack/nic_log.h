@@ -22,9 +22,9 @@
 
 namespace ztcp::ustack {
 
-// "sent 12 frames (3456 bytes), received ...; 2 rx_bad_checksum, 1 strays_bad_key"
+// "sent 12 frames (3456 bytes), received ...; 1 rejected_keys, 2 malformed_frames"
 std::string summary(const NicCounts& counts);
-// "rejected 37 connections without a valid hello in 3 s (30 strays_bad_magic, ...): <advice>"
+// "rejected 37 connections without a valid hello in 3 s (30 rejected_bad_magic, ...): <advice>"
 std::string warning(const Finding& finding);
 // "packets of 9000 bytes do not reach 10.0.0.2, small ones do: a connection goes on with ..."
 std::string path_text(const tcp::PathMtuChange& change);

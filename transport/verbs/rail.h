@@ -19,9 +19,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/count_watch.h"
 #include "transport/comms/end_log.h"
 #include "transport/comms/stranger_log.h"
+#include "transport/msg/stranger_counts.h"
 #include "transport/sockets/kernel/socket.h"
 #include "transport/verbs/carried_log.h"
 #include "transport/verbs/device.h"
@@ -47,25 +47,6 @@ class PeerSet {
   std::set<IpAddress> peers_;
 };
 
-// Connections to a rail's listener that did not belong to the job.
-struct StrangerCounts {
-  std::uint64_t bad_magic = 0;
-  std::uint64_t unknown_cookie = 0;  // Or unknown ticket.
-  std::uint64_t bad_key = 0;
-  std::uint64_t timed_out = 0;
-  std::uint64_t pushed_out = 0;  // Silent, when a newer one needed the place.
-  std::uint64_t other_version = 0;
-
-  std::array<CountWatch::Part, 6> totals() const {
-    return {{{"strays_bad_magic", bad_magic},
-             {"strays_unknown_cookie", unknown_cookie},
-             {"strays_bad_key", bad_key},
-             {"strays_timed_out", timed_out},
-             {"strays_pushed_out", pushed_out},
-             {"refused_version", other_version}}};
-  }
-};
-
 struct Rail {
   explicit Rail(Device found, const sockets::SocketTimes& ends_after = {})
       : device(std::move(found)),
@@ -87,7 +68,7 @@ struct Rail {
   comms::EndLog ends;
   std::optional<sockets::Listening> listening;  // Since the first listen; the control thread's.
   bool is_said_to_be_deaf = false;              // Logged that it can't listen; likewise.
-  StrangerCounts strangers;                     // Likewise.
+  msg::StrangerCounts strangers;                // Likewise.
   comms::StrangerLog stranger_log;              // Likewise.
   std::uint16_t iwarp_port = 0;                 // Where its connection manager listens; likewise.
   std::atomic<bool> is_port_down{false};        // As the last event said.

@@ -50,7 +50,7 @@ TEST_F(AcceptorTest, AnotherVersionIsToldBothVersions) {
   EXPECT_EQ(refusal->reason, Reason::kVersion);
   EXPECT_EQ(refusal->ours, 2U);
   EXPECT_EQ(refusal->theirs, 3U);
-  EXPECT_EQ(acceptor->counters().refused_version, 1U);
+  EXPECT_EQ(acceptor->counters().strangers.other_version, 1U);
 }
 
 // The refused sender reads the refusal and closes. If it does not, it is dropped after a while, and
@@ -72,19 +72,20 @@ TEST_F(AcceptorTest, RefusedStreamsStayPendingUntilTheirPeersLeave) {
   connect();
   EXPECT_TRUE(refused[1]->stream.aborted);
   EXPECT_FALSE(refused[2]->stream.is_left());
-  EXPECT_EQ(acceptor->counters().strays_pushed_out, 1U);
+  EXPECT_EQ(acceptor->counters().strangers.pushed_out, 1U);
   EXPECT_EQ(acceptor->next_deadline(), now + 2s);
   acceptor->on_timers(now + 2s);
   EXPECT_TRUE(refused[2]->stream.aborted);
-  EXPECT_EQ(acceptor->counters().strays_unknown_cookie, 8U);
-  EXPECT_EQ(acceptor->counters().strays_bad_magic + acceptor->counters().strays_timed_out, 0U);
+  EXPECT_EQ(acceptor->counters().strangers.unknown_cookie, 8U);
+  EXPECT_EQ(acceptor->counters().strangers.bad_magic + acceptor->counters().strangers.timed_out,
+            0U);
 }
 
 TEST_F(AcceptorTest, AnUnknownCookieIsRefused) {
   Hello h = hello();
   h.cookie = kOtherCookie;
   EXPECT_EQ(greet(h).reason(), Reason::kUnknownCookie);
-  EXPECT_EQ(acceptor->counters().strays_unknown_cookie, 1U);
+  EXPECT_EQ(acceptor->counters().strangers.unknown_cookie, 1U);
 
   acceptor->remove_listener(kCookie);
   EXPECT_EQ(greet().reason(), Reason::kUnknownCookie);
@@ -125,7 +126,7 @@ TEST_F(AcceptorTest, StraysAreDroppedAndCounted) {
     if (kind == 2) peer.say(Bye{});
     EXPECT_TRUE(peer.stream.aborted) << kind;
   }
-  EXPECT_EQ(acceptor->counters().strays_bad_magic, 305U);
+  EXPECT_EQ(acceptor->counters().strangers.bad_magic, 305U);
   EXPECT_TRUE(sessions.empty());
   EXPECT_TRUE(accept_of(greet()));  // The peer is not affected.
 }
@@ -140,7 +141,7 @@ TEST_F(AcceptorTest, SilenceEndsAtTheHandshakeTimeout) {
   acceptor->on_timers(now + settings.handshake_timeout);
   EXPECT_TRUE(silent.stream.aborted);
   EXPECT_TRUE(slow.stream.aborted);
-  EXPECT_EQ(acceptor->counters().strays_timed_out, 2U);
+  EXPECT_EQ(acceptor->counters().strangers.timed_out, 2U);
   EXPECT_EQ(acceptor->next_deadline(), kNever);
 }
 
@@ -149,7 +150,7 @@ TEST_F(AcceptorTest, SilentStrangersDisplaceEachOther) {
   std::vector<Peer*> silent;
   for (int i = 0; i < 8; ++i) silent.push_back(&connect());
   silent[1]->preamble();  // Counts as silence.
-  EXPECT_EQ(acceptor->counters().strays_pushed_out, 0U);
+  EXPECT_EQ(acceptor->counters().strangers.pushed_out, 0U);
   Peer& peer = greet();
   EXPECT_TRUE(accept_of(peer));
   EXPECT_TRUE(silent[0]->stream.aborted);
@@ -159,10 +160,10 @@ TEST_F(AcceptorTest, SilentStrangersDisplaceEachOther) {
   EXPECT_TRUE(accept_of(greet(hello(6))));
   EXPECT_FALSE(peer.stream.is_left());
   EXPECT_EQ(sessions.size(), 2U);
-  EXPECT_EQ(acceptor->counters().strays_pushed_out, 101U);
+  EXPECT_EQ(acceptor->counters().strangers.pushed_out, 101U);
   EXPECT_EQ(acceptor->counters().refused_full, 0U);
   acceptor->on_timers(now + settings.handshake_timeout);
-  EXPECT_EQ(acceptor->counters().strays_timed_out, 7U);
+  EXPECT_EQ(acceptor->counters().strangers.timed_out, 7U);
 }
 
 TEST_F(AcceptorTest, PendingStreamsAreLimitedAndTheirSlotsAreReused) {
@@ -181,7 +182,7 @@ TEST_F(AcceptorTest, PendingStreamsAreLimitedAndTheirSlotsAreReused) {
   EXPECT_NE(challenged().events, nullptr);
   EXPECT_NE(challenged().events, nullptr);
   EXPECT_EQ(connect().events, nullptr);
-  EXPECT_EQ(acceptor->counters().strays_pushed_out, 0U);
+  EXPECT_EQ(acceptor->counters().strangers.pushed_out, 0U);
 }
 
 TEST_F(AcceptorTest, ASessionBeyondTheLimitIsToldTheLimit) {
@@ -271,7 +272,7 @@ TEST_F(AcceptorTest, WithAKeyBothSidesProveIt) {
   replay.say(Proof{sender_mac(kKey, h, challenge->nonce)});
   EXPECT_EQ(replay.reason(), Reason::kKeyMismatch);
   EXPECT_FALSE(peer.stream.is_left());  // No fence without a proof.
-  EXPECT_EQ(acceptor->counters().strays_bad_key, 1U);
+  EXPECT_EQ(acceptor->counters().strangers.bad_key, 1U);
 }
 
 TEST_F(AcceptorTest, AKeyOnOneSideOnlyIsReported) {
@@ -288,7 +289,7 @@ TEST_F(AcceptorTest, ASenderThatCannotVerifyTheChallengeIsCounted) {
   Hello h = hello();
   h.has_key = true;
   greet(h).events->on_failed(now, Error{Errc::kPeerClosed, 0, ""});
-  EXPECT_EQ(acceptor->counters().strays_bad_key, 1U);
+  EXPECT_EQ(acceptor->counters().strangers.bad_key, 1U);
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ class AcceptedConnections : public testing::Test {
   }
   bool has_refused(std::uint32_t flows) const {
     return receiver->lanes.front()->summary().ends_with(
-        fmt::format(", {} refused_rx_queue", flows));
+        fmt::format("; {} refused_rx_queue", flows));
   }
 
   std::vector<Queue> told;  // The receive queues of successive flows.
@@ -126,10 +126,10 @@ TEST(PendingConnections, AreCheckedAtIntervalsAndNotInEachTurn) {
   const Descriptor stranger(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const SocketAddress to = to_socket_address(host->listen_endpoint);
   ASSERT_EQ(connect(stranger.get(), to.get(), to.size_bytes), 0);
-  const auto strays = [&] {
+  const auto has_rejected = [&] {
     std::string all;
     for (const Lane* one : host->lanes) all += one->summary();
-    return all.find("1 strays_unknown_cookie") != std::string::npos;
+    return all.find("1 rejected_cookies") != std::string::npos;
   };
   const auto turns_at = [&](Duration later) {
     for (int i = 0; i < 10; ++i)
@@ -145,9 +145,9 @@ TEST(PendingConnections, AreCheckedAtIntervalsAndNotInEachTurn) {
   msg::encode(unknown, std::span(hello).subspan(msg::kPreambleBytes));
   ASSERT_EQ(write(stranger.get(), hello.data(), hello.size()), static_cast<ssize_t>(hello.size()));
   turns_at(std::chrono::microseconds(500));
-  EXPECT_FALSE(strays());
+  EXPECT_FALSE(has_rejected());
   turns_at(std::chrono::microseconds(1500));
-  EXPECT_TRUE(strays());
+  EXPECT_TRUE(has_rejected());
 }
 
 // The warning comes while strangers connect, not only when the last connection has ended.
@@ -166,7 +166,7 @@ TEST_F(AcceptedConnections, FromStrangersAreWarnedOf) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   EXPECT_THAT(log.warned(), testing::HasSubstr("connections without a valid hello"));
-  EXPECT_THAT(log.warned(), testing::HasSubstr("strays_bad_magic"));
+  EXPECT_THAT(log.warned(), testing::HasSubstr("rejected_bad_magic"));
 }
 
 TEST_F(AcceptedConnections, FromThisHostAreNotAskedForTheirReceiveQueue) {

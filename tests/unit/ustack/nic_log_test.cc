@@ -27,11 +27,11 @@ std::string warning_of(Trouble trouble, Duration span,
 }
 
 TEST(NicWarning, HasTheCountersAndTheAdvice) {
-  EXPECT_EQ(
-      warning_of(Trouble::kInvalidHello, 3s, {{"strays_bad_magic", 30}, {"strays_timed_out", 7}}),
-      "rejected 37 connections without a valid hello in 3 s (30 strays_bad_magic, 7 "
-      "strays_timed_out): open messages.listen_port to the job's hosts alone (security "
-      "group); hosts of the job need the same ztcp and cluster_key");
+  EXPECT_EQ(warning_of(Trouble::kInvalidHello, 3s,
+                       {{"rejected_bad_magic", 30}, {"rejected_timed_out", 7}}),
+            "rejected 37 connections without a valid hello in 3 s (30 rejected_bad_magic, 7 "
+            "rejected_timed_out): open messages.listen_port to the job's hosts alone (security "
+            "group); hosts of the job need the same ztcp and cluster_key");
 }
 
 TEST(NicWarning, ExistsForEveryTrouble) {
@@ -53,10 +53,21 @@ TEST(NicSummary, NamesUnusualCountersThatAreNotZero) {
   EXPECT_EQ(summary(counts),
             "sent 12 frames (3456 bytes), received 0 frames (0 bytes), retransmitted 0 bytes, 0 "
             "timeouts");
-  counts.acceptor.strays_bad_key = 1;
+  counts.acceptor.strangers.bad_key = 1;
   counts.ring_full = 7;
-  EXPECT_TRUE(summary(counts).ends_with("0 timeouts; 1 strays_bad_key, 7 tx_ring_full"))
+  EXPECT_TRUE(summary(counts).ends_with("0 timeouts; 1 rejected_keys, 7 tx_ring_full"))
       << summary(counts);
+}
+
+TEST(NicSummary, NamesCountersAsTheStatisticsPageDoes) {
+  NicCounts counts;
+  counts.tcp.tlp_fired = 3;
+  counts.redials = 2;
+  stats::CounterValues page;
+  stats::add_to(page, nic_counter::kUnusual, counts);
+  EXPECT_EQ(page[stats::Counter::kTailProbes], 3U);
+  EXPECT_EQ(page[stats::Counter::kRedials], 2U);
+  EXPECT_TRUE(summary(counts).ends_with("; 3 tail_loss_probes, 2 redials")) << summary(counts);
 }
 
 // Grouped receives show that NCCL shares connections.

@@ -84,7 +84,7 @@ TEST_F(ControlTest, SilentStrangersPushOutThemselvesAndAreWarnedOf) {
     control_thread_->send_notes(ends_.front());
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  EXPECT_THAT(log_.warned(), testing::HasSubstr("strays_pushed_out"));
+  EXPECT_THAT(log_.warned(), testing::HasSubstr("rejected_pushed_out"));
   EXPECT_THAT(log_.warned(), testing::HasSubstr("of 127.0.0.1 to the job's hosts alone"));
   connect();
 }

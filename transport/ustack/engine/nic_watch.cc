@@ -11,23 +11,21 @@ namespace {
 
 using namespace nic_counter;
 
-constexpr std::array kOfInvalidHello = {kBadMagic, kUnknownCookie, kBadKey,
-                                        kTimedOut, kPushedOut,     kOtherVersion};
 constexpr std::array kOfTableFull = {kSynDropped, kRefusedFull};
 constexpr std::array kOfAcceptNoMemory = {kRefusedNoMemory};
 constexpr std::array kOfBadChecksum = {kBadChecksum};
 constexpr std::array kOfMalformed = {kMalformed};
-constexpr std::array kOfRxNoMemory = {kRxNoMemory, kLinkNoMemory};
+constexpr std::array kOfRxNoMemory = {kTcpNoMemory, kLinkNoMemory};
 constexpr std::array kOfChallengeAcks = {kChallengeAcks};
 constexpr std::array kOfArpConflicts = {kMacChanges, kConflicts, kOwnAddress};
 
 struct Limit {
   Trouble trouble;
   std::uint64_t threshold;
-  std::span<const NicCounter> counters;
+  std::span<const NicCounter> counters;  // None: those of strangers.
 };
 constexpr std::array<Limit, kTroubles> kLimits = {{
-    {Trouble::kInvalidHello, 10, kOfInvalidHello},
+    {Trouble::kInvalidHello, 10, {}},
     {Trouble::kTableFull, 10, kOfTableFull},
     {Trouble::kAcceptNoMemory, 1, kOfAcceptNoMemory},
     {Trouble::kBadChecksum, 10, kOfBadChecksum},
@@ -46,11 +44,12 @@ void NicWatch::look(TimePoint now, const NicCounts& counts,
                     const std::function<void(const Finding&)>& tell) {
   for (std::size_t i = 0; i < kTroubles; ++i) {
     const Limit& limit = kLimits[i];
-    std::array<CountWatch::Part, Finding::kMostParts> totals;
-    for (std::size_t n = 0; n < limit.counters.size(); ++n)
-      totals[n] = {limit.counters[n].name, limit.counters[n].count(counts)};
-    const auto found =
-        watches_[i].look(now, limit.threshold, std::span(totals).first(limit.counters.size()));
+    auto totals = stats::totals_of(msg::kStrangerCounters, counts.acceptor.strangers);
+    std::size_t parts = totals.size();
+    if (!limit.counters.empty())
+      for (parts = 0; parts < limit.counters.size(); ++parts)
+        totals[parts] = {limit.counters[parts].name, limit.counters[parts].read(counts)};
+    const auto found = watches_[i].look(now, limit.threshold, std::span(totals).first(parts));
     if (found) tell({*found, limit.trouble});
   }
 }

@@ -20,7 +20,7 @@ struct NicWatchTest : testing::Test {
       watch.look(now, counts, [&](const Finding& finding) { found.push_back(finding); });
     return found;
   }
-  // "30 strays_bad_magic, 7 strays_timed_out"
+  // "30 rejected_bad_magic, 7 rejected_timed_out"
   static std::string parts(const Finding& finding) {
     std::string text;
     for (const Finding::Part& part : finding.parts())
@@ -40,20 +40,20 @@ TEST_F(NicWatchTest, FaultlessNetworkCausesNoFinding) {
 
 TEST_F(NicWatchTest, InvalidHellosAreFoundWithTheirCounters) {
   look_for(3s);
-  counts.acceptor.strays_bad_magic = 30;
-  counts.acceptor.strays_timed_out = 7;
+  counts.acceptor.strangers.bad_magic = 30;
+  counts.acceptor.strangers.timed_out = 7;
   const auto found = look_for(1s);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].trouble, Trouble::kInvalidHello);
   EXPECT_EQ(found[0].total(), 37U);
   EXPECT_EQ(found[0].span, 3s);
-  EXPECT_EQ(parts(found[0]), "30 strays_bad_magic, 7 strays_timed_out");
+  EXPECT_EQ(parts(found[0]), "30 rejected_bad_magic, 7 rejected_timed_out");
 }
 
 TEST_F(NicWatchTest, EachTroubleIsReportedOnceAMinute) {
   int found = 0;
   for (int second = 0; second < 600; ++second) {
-    counts.acceptor.strays_unknown_cookie += 100;
+    counts.acceptor.strangers.unknown_cookie += 100;
     counts.tcp.rx_bad_checksum += 100;
     found += static_cast<int>(look_for(1s).size());
   }
@@ -69,7 +69,7 @@ TEST_F(NicWatchTest, SecondFindingCountsFromTheFirst) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].trouble, Trouble::kBadChecksum);
   EXPECT_EQ(found[0].span, 60s);
-  EXPECT_EQ(parts(found[0]), "490 rx_bad_checksum");
+  EXPECT_EQ(parts(found[0]), "490 tcp_bad_checksums");
 }
 
 // No operator would replace a cable for one damaged frame a minute.
@@ -86,7 +86,7 @@ TEST_F(NicWatchTest, DropsOfTheStackAndTheLinkAreOneFinding) {
   const auto found = look_for(1s);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].trouble, Trouble::kRxNoMemory);
-  EXPECT_EQ(parts(found[0]), "600 rx_no_memory, 400 link_no_memory");
+  EXPECT_EQ(parts(found[0]), "600 tcp_no_memory, 400 link_no_memory");
 }
 
 // The job may be waiting for this one connection.

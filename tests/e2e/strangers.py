@@ -24,7 +24,7 @@ def intrude(seed):
         told = re.search(r"connections (\d+) answers (\d+) frames (\d+)", intruder.output())
         connections, answers, frames = (int(n) for n in told.groups())
         check(connections > 20, f"only {connections} connections were made")
-        check(answers > 10, f"only {answers} strays were rejected")
+        check(answers > 10, f"only {answers} strangers were rejected")
         check(frames > 1000, f"only {frames} frames were sent")
         print(told.group(0))
 
