@@ -58,7 +58,7 @@ struct Nic {
   MemifRole memif_role = MemifRole::kClient;
   std::uint32_t memif_id = 0;
   std::uint32_t queues = 1;        // kAutoQueues: by its speed and the CPUs; pci only.
-  std::uint32_t nccl_devices = 0;  // NCCL devices it is shown as; 0: automatic. Not verbs.
+  std::uint32_t nccl_devices = 0;  // NCCL devices it is exposed as; 0: automatic. Not verbs.
   // tap
   std::string tap_interface;
   // socket

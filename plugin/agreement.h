@@ -15,8 +15,8 @@
 //                       shows a NIC more than once: NCCL weighs the number of a host's NICs by its
 //                       topology, and hosts of 4 NICs for 4 GPUs and of 8 for 8 derive the same.
 //   speed_mbps          The same count stops where the devices' speed reaches that of the GPU's
-//                       PCIe link. Compared, where NICs are shown more than once, if the two speeds
-//                       give different counts with a PCIe link of generation 4, 5 or 6.
+//                       PCIe link. Compared, where NICs are exposed more than once, if the two
+//                       speeds give different counts with a PCIe link of generation 4, 5 or 6.
 //   channels_per_peer   NCCL_NCHANNELS_PER_NET_PEER replaces that count, so devices and speed are
 //                       not compared where both ranks have the same value.
 //   max_receives        maxRecvs: above 1 NCCL shares one connection between channels. If only one

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // Chooses over how many channels, and by which protocol, NCCL runs a collective. NCCL's model only
-// knows network cards, and opens more channels the more devices it is shown
+// knows network cards, and opens more channels the more devices are exposed to it
 // (DeviceProperties::nccl_devices).
 //
 // Over the kernel's sockets each channel of each step is a message with its own system calls and

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The policy of init: which problems fail it, which only warn, and which devices NCCL is shown when
+// The policy of init: which problems fail it, which only warn, and which devices are exposed when
 // the config cannot be honoured ("Devices and processes" in docs/architecture.md).
 //
 //   no config             init fails; NCCL goes on without ztcp, or ends the job if NCCL_NET names

@@ -89,11 +89,12 @@ void validate_merged(ParseState& state) {
                        fmt::format("merge = \"{}\" is set for this interface only", word),
                        "write it for the NICs to merge it with, too, or remove it");
     if (nics[i].driver == NicDriver::kSocket && nics[i].nccl_devices != 0)
-      state.find_fault(nic_key(i, "nccl_devices"),
-                       fmt::format("nccl_devices = {}, but NCCL is shown nic \"{}\" as a part of "
-                                   "\"{}\"",
-                                   nics[i].nccl_devices, nics[i].name, word),
-                       "remove nccl_devices, or merge");
+      state.find_fault(
+          nic_key(i, "nccl_devices"),
+          fmt::format("nccl_devices = {}, but nic \"{}\" is exposed to NCCL as a part of "
+                      "\"{}\"",
+                      nics[i].nccl_devices, nics[i].name, word),
+          "remove nccl_devices, or merge");
     const auto earlier = std::count_if(nics.begin(), nics.begin() + static_cast<std::ptrdiff_t>(i),
                                        [&](const Nic& other) { return other.merge == word; });
     if (earlier == kMost)

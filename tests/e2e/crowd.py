@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
 """Two processes with as many connections between them as a process has in a large job: an
-all-to-all of 78 hosts with 8 GPUs each, where NCCL is shown the NIC as eight devices, needs so
+all-to-all of 78 hosts with 8 GPUs each, where the NIC is exposed to NCCL as eight devices, needs so
 many. Each process dials half of them; each connection carries a message.
 
     crowd.py CASE                        as the other tests

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
 """Kernel sockets on a machine with many CPUs: the processes see 16. An interface then has several
-queues and is shown as several devices; peers that use an old table have two queues with workers.
+lanes and is exposed as several devices; peers that use an old table have two lanes with workers.
 Between two hosts these are cases of hosts.py."""
 import os
 import pathlib
@@ -14,7 +14,7 @@ from namespaces import enter, ip
 from sockets import ASKED, said, without_a_config
 from transfer import SWEEP, rows_are_right
 
-ALONE = r"12 queues \(16 CPUs"
+ALONE = r"12 lanes \(16 CPUs"
 
 
 def need_no_limit():
@@ -40,12 +40,12 @@ def run(ranks, ops, *wanted):
 
 
 def operations():
-    run(2, ("all_reduce", "all_to_all", "sendrecv"), "6 queues (8 CPUs for each of 2 ranks (LOCAL_WORLD_SIZE))",
+    run(2, ("all_reduce", "all_to_all", "sendrecv"), "6 lanes (8 CPUs for each of 2 ranks (LOCAL_WORLD_SIZE))",
         "exposed to NCCL as 8 devices")
 
 
 def several_ranks():
-    run(4, ("all_to_all",), "2 queues (4 CPUs for each of 4 ranks (LOCAL_WORLD_SIZE))", "exposed to NCCL as 8 devices")
+    run(4, ("all_to_all",), "2 lanes (4 CPUs for each of 4 ranks (LOCAL_WORLD_SIZE))", "exposed to NCCL as 8 devices")
 
 
 def between_hosts():

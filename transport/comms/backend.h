@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // A backend carries the byte streams of the comms' sessions. The userspace TCP is one (a NIC's
-// queue: its link, stack and sessions), kernel sockets are another. A Poller decides when a turn
+// lane: its link, stack and sessions), kernel sockets are another. A Poller decides when a turn
 // runs, and on which thread. Functions that are not marked "any thread" need that poller's baton.
 #pragma once
 

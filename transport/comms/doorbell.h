@@ -16,8 +16,8 @@ namespace ztcp::comms {
 
 class Doorbell {
  public:
-  // Connections of one poller: an all-to-all of 1024 ranks has 16368 where NCCL is shown a NIC as
-  // eight devices, and one lane may have to carry them all.
+  // Connections of one poller: an all-to-all of 1024 ranks has 16368 where a NIC is exposed to NCCL
+  // as eight devices, and one lane may have to carry them all.
   static constexpr std::size_t kCapacity = 32768;
 
   // Called after a post was written into the ring of comm `index`. Sequentially consistent: a

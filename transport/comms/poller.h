@@ -39,7 +39,7 @@
 namespace ztcp::comms {
 
 struct PollerConfig {
-  std::string name;    // For the log: the NIC's name, or "ztcp0 queue 2".
+  std::string name;    // For the log: the NIC's name, or "ztcp0 lane 2".
   std::string thread;  // The background thread's name, at most 15 bytes.
   bool dedicated = false;
   Duration spin = std::chrono::microseconds(50);  // Time without work before the thread yields.

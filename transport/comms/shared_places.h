@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The queue of each session of a NIC, and the number of sessions of each queue, for the threads of
-// all queues. Used only in handshakes and when sessions end.
+// The lane of each session of a NIC, and the number of sessions of each lane, for the threads of
+// all lanes. Used only in handshakes and when sessions end.
 #pragma once
 
 #include <cstddef>

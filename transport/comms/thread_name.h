@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Names of threads. The kernel keeps 15 bytes, which must tell NIC, queue and worker apart.
+// Names of threads. The kernel keeps 15 bytes, which must tell NIC, lane and worker apart.
 #pragma once
 
 #include <algorithm>

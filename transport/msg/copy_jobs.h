@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // Workers copy received payload from frames, which are lent until the copy is done, to posted
-// buffers. One object for all receiving sessions of a NIC's queue.
+// buffers. One object for all receiving sessions of a NIC's lane.
 //
 // GPUs poll lines of 128 bytes, and the bytes of a line must become visible in ascending order. So
 // a message is cut into aligned stretches, and all pieces of a stretch go to the same worker, in

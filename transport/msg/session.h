@@ -77,7 +77,7 @@ struct SessionSettings {
   // is locked while another thread moves its bytes. Then a message is also divided evenly over its
   // flows, so that they finish at the same time.
   bool keeps_first_flow_free = false;
-  // Sessions of one queue of a NIC, sending and receiving ones together.
+  // Sessions of one lane of a NIC, sending and receiving ones together.
   std::uint32_t max_sessions = 512;
   // Each new receiver of an acceptor gets the remaining budget divided by eager_shares, up to
   // eager_allowance_bytes, plus 4 KiB. So all allowances together stay below the budget plus 4 KiB

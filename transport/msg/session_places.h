@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// For a NIC with several acceptors, one per queue: which of them has a session. All flows of a
+// For a NIC with several acceptors, one per lane: which of them has a session. All flows of a
 // session belong to one acceptor, whichever queue they arrive by. Also counts the sessions of each
 // acceptor, to balance them.
 #pragma once

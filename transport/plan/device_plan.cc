@@ -164,7 +164,7 @@ void choose_copiers(const config::Poller& settings, const Part& part, std::size_
                     DevicePlan& plan) {
   if (settings.workers < 0 && lanes > 1) {
     // Measured: where lanes keep the memory busy, helpers only take bandwidth from them.
-    plan.helpers_reason = "its " + std::to_string(lanes) + " queues share the work";
+    plan.helpers_reason = "its " + std::to_string(lanes) + " lanes share the work";
     return;
   }
   if (settings.workers < 0) {
@@ -320,15 +320,15 @@ std::string sockets_text(const DevicePlan& plan) {
   const std::size_t lanes = plan.lanes.size();
   const std::string helpers = plan.helpers == 0 ? "no workers" : counted(plan.helpers, "worker");
   const std::string threads = lanes == 1          ? helpers
-                              : plan.helpers == 0 ? counted(lanes, "queue")
-                                                  : counted(lanes, "queue") + " with " + helpers;
+                              : plan.helpers == 0 ? counted(lanes, "lane")
+                                                  : counted(lanes, "lane") + " with " + helpers;
   return std::string(mode) + "; " + threads + " (" + plan.lanes_reason + "), " +
          counted(plan.flows, "flow");
 }
 
-std::string queues_text(const DevicePlan& plan) {
+std::string lanes_text(const DevicePlan& plan) {
   const std::size_t lanes = plan.lanes.size();
-  const std::string count = counted(lanes, "queue");
+  const std::string count = counted(lanes, "lane");
   if (plan.lanes_reason.empty()) return count;
   return (lanes == 1 ? "" : "up to ") + count + " (" + plan.lanes_reason + ")";
 }
@@ -336,9 +336,9 @@ std::string queues_text(const DevicePlan& plan) {
 std::string pollers_text(const DevicePlan& plan) {
   const std::size_t lanes = plan.lanes.size();
   const std::string reason = plan.lanes_reason.empty() ? "" : " (" + plan.lanes_reason + ")";
-  std::string text = lanes > 1        ? counted(lanes, "queue") + reason + ", their pollers"
+  std::string text = lanes > 1        ? counted(lanes, "lane") + reason + ", their pollers"
                      : reason.empty() ? "poller"
-                                      : "1 queue" + reason + ", its poller";
+                                      : "1 lane" + reason + ", its poller";
   text += plan.is_dedicated ? " dedicated (" : " shared with NCCL's threads (";
   text += plan.mode_reason + ")";
   for (std::size_t i = 0; i < lanes && plan.lanes[i].cpu >= 0; ++i)

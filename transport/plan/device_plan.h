@@ -114,11 +114,11 @@ Placement place_threads(const DevicePlan& plan, const std::vector<std::uint32_t>
 
 // --- Texts of the init line ----------------------------------------------------------------------
 
-// Kernel sockets: "in NCCL's threads, bulk in its own", "12 queues (16 CPUs), 1 flow".
+// Kernel sockets: "in NCCL's threads, bulk in its own", "12 lanes (16 CPUs), 1 flow".
 std::string sockets_text(const DevicePlan& plan);
-// NICs that the plugin drives, before they are opened: "1 queue", "up to 2 queues (auto: ...)".
-std::string queues_text(const DevicePlan& plan);
-// ... and afterwards: "2 queues (auto: ...), their pollers dedicated (8 CPUs, 4 wanted) on CPU 5".
+// NICs that the plugin drives, before they are opened: "1 lane", "up to 2 lanes (auto: ...)".
+std::string lanes_text(const DevicePlan& plan);
+// ... and afterwards: "2 lanes (auto: ...), their pollers dedicated (8 CPUs, 4 wanted) on CPU 5".
 std::string pollers_text(const DevicePlan& plan);
 // "2 workers (3 CPUs to spare for this NIC)".
 std::string helpers_text(const DevicePlan& plan);

@@ -34,7 +34,7 @@ inline std::size_t nccl_devices(const NcclDeviceFacts& facts) {
     const std::size_t each = kMostNcclDevices / facts.interfaces;
     return each >= kLeastNcclDevices ? each : 1;
   }
-  // NCCL gives send/recv two channels for each device, which do not keep many queues busy
+  // NCCL gives send/recv two channels for each device, which do not keep many lanes busy
   // (bench/results/nccl-h200-mesh.md). A NIC on PCI is exposed once: more was not measured there,
   // and in a job of many hosts the connections could exceed max_connections.
   if (facts.mesh_peers == 1) return facts.mesh_queues >= 4 ? kMostNcclDevices : 1;

@@ -225,16 +225,15 @@ Result<std::vector<std::unique_ptr<Lane>>> SocketTransport::open_lanes(
     config.rx_placement = rx_placement;
     config.workers = plan.lanes[i].helpers;
     config.worker_options = {
-        .name = comms::thread_name(device.name, count == 1 ? "-w" : fmt::format("-q{}w", i),
+        .name = comms::thread_name(device.name, count == 1 ? "-w" : fmt::format("-{}w", i),
                                    WorkerThreads::kNumberBytes),
         .cpus = helper_cpus,
         .spin = std::min(plan.spin, kWorkerSpin)};
     auto lane = Lane::open(std::move(config), i == 0 ? std::move(*listener)
                                                      : Listening{.fd = {}, .endpoint = endpoint});
     if (!lane) {
-      log::warn("{}: can't open queue {} of {}: {}: {}{}", device.name, i, count,
-                lane.error().where, std::strerror(lane.error().sys_errno),
-                resource_advice(lane.error().sys_errno));
+      log::warn("{}: can't open lane {} of {}: {}: {}{}", device.name, i, count, lane.error().where,
+                std::strerror(lane.error().sys_errno), resource_advice(lane.error().sys_errno));
       return tl::unexpected<Error>(lane.error());
     }
     lanes.push_back(std::move(*lane));
@@ -278,8 +277,8 @@ Status SocketTransport::start_lanes(Nic& nic, const std::string& name, const pla
   for (std::size_t i = 0; i < lanes.size(); ++i) {
     const bool is_alone = lanes.size() == 1;
     comms::PollerConfig poller;
-    poller.name = is_alone ? name : fmt::format("{} queue {}", name, i);
-    poller.thread = comms::thread_name(name, is_alone ? "" : fmt::format("-q{}", i));
+    poller.name = is_alone ? name : fmt::format("{} lane {}", name, i);
+    poller.thread = comms::thread_name(name, is_alone ? "" : fmt::format("-{}", i));
     poller.dedicated = plan.is_dedicated;
     poller.spin = plan.spin;
     poller.max_sleep = plan.max_sleep;

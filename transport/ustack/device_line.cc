@@ -70,7 +70,7 @@ std::string device_line(const config::Fabric& fabric, const config::Nic& nic,
       "userspace TCP ends in host memory",
       device.name, nic_text(nic), to_string(nic.address), speed_text(nic, device), gpu_text(nic),
       nic.numa_node < 0 ? "NUMA node unknown" : fmt::format("NUMA node {}", nic.numa_node),
-      nic.mtu_bytes, plan::queues_text(plan), plan::helpers_text(plan), pages_text(fabric, nic),
+      nic.mtu_bytes, plan::lanes_text(plan), plan::helpers_text(plan), pages_text(fabric, nic),
       path_text(fabric, nic));
 }
 

@@ -207,7 +207,7 @@ class DpdkNics final : public NicSource {
     return out;
   }
 
-  // The number of queues in the transport's plan.
+  // The number of lanes in the transport's plan.
   std::uint16_t queues_of(const config::Nic& nic) const {
     const auto index = static_cast<std::size_t>(&nic - fabric_.nics.data());
     return static_cast<std::uint16_t>(

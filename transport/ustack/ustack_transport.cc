@@ -285,7 +285,7 @@ Status UstackTransport::add_lane(Nic& nic, std::unique_ptr<link::Link> link,
   engine.copies.workers = plan.lanes[lane].helpers;
   engine.places = nic.places;
   comms::PollerConfig poller;
-  poller.name = is_alone ? config.name : fmt::format("{} queue {}", config.name, lane);
+  poller.name = is_alone ? config.name : fmt::format("{} lane {}", config.name, lane);
   const std::string of_lane = is_alone ? "" : fmt::format("-{}", lane);
   poller.thread = comms::thread_name(config.name, of_lane);
   poller.dedicated = plan.is_dedicated;

@@ -151,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(
         HelpersCase{"auto_too_few", -1, cpus(7, 7), pci(2), 0, "0 CPUs to spare for this NIC"},
         HelpersCase{"auto_own_mask", -1, cpus(5, 96), pci(8), 2, "2 CPUs to spare for this NIC"},
         HelpersCase{"auto_queues", -1, cpus(32, 32), embedded(2, 3), 0,
-                    "its 3 queues share the work"},
+                    "its 3 lanes share the work"},
         HelpersCase{"none", 0, cpus(96, 96), pci(8), 0, "as poller.workers says"},
         HelpersCase{"as_told", 6, cpus(96, 96), pci(8), 6, "as poller.workers says"},
         HelpersCase{"more_than_cpus", 9, cpus(8, 8), pci(2), 3,
@@ -234,16 +234,15 @@ TEST(DrivenNic, TextsDescribeThePlan) {
   settings.mode = config::PollerMode::kDedicated;
   settings.cpus = {5, 6};
   EXPECT_EQ(pollers_text(plan_device(pci(1, 2), cpus(8, 8), settings)),
-            "2 queues, their pollers dedicated (as poller.mode says) on CPU 5, 6");
+            "2 lanes, their pollers dedicated (as poller.mode says) on CPU 5, 6");
   EXPECT_EQ(pollers_text(plan_device(pci(1), cpus(2, 2), {})),
             "poller shared with NCCL's threads (2 CPUs, 3 wanted)");
   DevicePlan plan = plan_device(on_auto(1), cpus(4, 4), {});
-  EXPECT_EQ(queues_text(plan),
-            "up to 2 queues (auto: 4 for 100000 Mb/s, and 4 CPUs suffice for 2)");
-  EXPECT_EQ(queues_text(plan_device(pci(1, 3), cpus(4, 4), {})), "3 queues");
+  EXPECT_EQ(lanes_text(plan), "up to 2 lanes (auto: 4 for 100000 Mb/s, and 4 CPUs suffice for 2)");
+  EXPECT_EQ(lanes_text(plan_device(pci(1, 3), cpus(4, 4), {})), "3 lanes");
   plan = plan_device(on_auto(1), cpus(2, 2), {});
   EXPECT_EQ(pollers_text(plan),
-            "1 queue (auto: 4 for 100000 Mb/s, and 2 CPUs suffice for 1), its poller shared with "
+            "1 lane (auto: 4 for 100000 Mb/s, and 2 CPUs suffice for 1), its poller shared with "
             "NCCL's threads (2 CPUs, 3 wanted)");
   EXPECT_EQ(helpers_text(plan), "no workers (0 CPUs to spare for this NIC)");
   settings.workers = 1;

@@ -144,9 +144,9 @@ TEST(SocketsText, SaysWhichThreadsPollAndHowManyLanesThereAre) {
   EXPECT_EQ(sockets_text(plan_device(interface(8), cpus(2, 2), {})),
             "in NCCL's threads; no workers (2 CPUs), 1 flow");
   EXPECT_EQ(sockets_text(plan_device(interface(8), cpus(16, 16), {})),
-            "in NCCL's threads, bulk in its own; 12 queues (16 CPUs), 1 flow");
+            "in NCCL's threads, bulk in its own; 12 lanes (16 CPUs), 1 flow");
   EXPECT_EQ(sockets_text(plan_device(interface(1), cpus(16, 16), {})),
-            "in NCCL's threads, bulk in its own; 2 queues with 8 workers (16 CPUs), 5 flows");
+            "in NCCL's threads, bulk in its own; 2 lanes with 8 workers (16 CPUs), 5 flows");
   config::Poller settings;
   settings.mode = config::PollerMode::kDedicated;
   EXPECT_EQ(sockets_text(plan_device(interface(1), cpus(4, 4), settings)),

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// One NIC that is shown eight times.
+// One NIC that is exposed eight times.
 Agreement shown_often() {
   return {.tuner = static_cast<std::uint8_t>(TransportKind::kSockets),
           .tuner_rule = 3,

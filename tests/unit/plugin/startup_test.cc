@@ -18,7 +18,7 @@ TEST_F(StartupTest, AHealthyHostLogsOneLinePerDevice) {
   EXPECT_TRUE(contains(log_.infos()[0], " ztcp0: in memory")) << log_.infos()[0];
 }
 
-// One line for a NIC, even if it is shown several times.
+// One line for a NIC, even if it is exposed several times.
 TEST_F(StartupTest, ANicMayBeShownAsSeveralDevices) {
   loaded_.fabric->nics.resize(2, loaded_.fabric->nics.front());
   sources_.front().create = [](const config::Fabric&) {

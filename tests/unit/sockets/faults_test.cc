@@ -257,9 +257,9 @@ TEST(Faults, TheDescriptorsThatAShellGrantsSufficeForSeveralFlows) {
 
 class Strangers : public testing::TestWithParam<std::int32_t> {};
 
-// With two queues the connections are pending until they are dealt out.
+// With two lanes the connections are pending until they are dealt out.
 INSTANTIATE_TEST_SUITE_P(Workers, Strangers, testing::Values(0, 8),
-                         [](const auto& row) { return row.param == 0 ? "none" : "two_queues"; });
+                         [](const auto& row) { return row.param == 0 ? "none" : "two_lanes"; });
 
 TEST_P(Strangers, DoNotDisturbOtherConnections) {
   TwoHosts hosts({.workers = GetParam()});

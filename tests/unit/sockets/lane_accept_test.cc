@@ -100,9 +100,9 @@ TEST_F(AcceptedConnections, AreTakenAfterTheLastRefusalOnAnyReceiveQueue) {
 // A refused session that connects again is not counted as another in the round-robin.
 TEST_F(AcceptedConnections, KeepTheirLaneAfterARefusal) {
   make({7, 7, 7, 8, 9}, /*lanes=*/2);
-  EXPECT_NE(connect().find("queue 0"), std::string::npos);
-  EXPECT_NE(connect().find("queue 1"), std::string::npos);
-  EXPECT_NE(connect().find("queue 0"), std::string::npos);
+  EXPECT_NE(connect().find("lane 0"), std::string::npos);
+  EXPECT_NE(connect().find("lane 1"), std::string::npos);
+  EXPECT_NE(connect().find("lane 0"), std::string::npos);
   EXPECT_EQ(asked, 5U);
 }
 

@@ -84,7 +84,7 @@ TEST(Plan, IsTheSameAtInitAndAtListenDespiteANarrowedCpuMask) {
   config::Fabric fabric = host_settings({.workers = -1});
   fabric.tunes_channels = true;
   const auto transport = *create(fabric, {loopback_device()}, cpus(128, 128, 0, {8, "8 GPUs"}));
-  constexpr const char* kPlan = "12 queues (16 CPUs for each of 8 ranks (8 GPUs)), 1 flow";
+  constexpr const char* kPlan = "12 lanes (16 CPUs for each of 8 ranks (8 GPUs)), 1 flow";
   EXPECT_NE(transport->describe_device(0).find(kPlan), std::string::npos);
   EXPECT_EQ(transport->devices()[0].nccl_devices, 8);
   const test::LogCapture log;

@@ -54,14 +54,14 @@ TEST(DeviceLine, CallsAnUnknownSpeedAGuess) {
 }
 
 TEST(DeviceLine, HasTheNumberOfWorkersAndTheReason) {
-  EXPECT_TRUE(contains(line_of(memif_fabric()), ", 1 queue, 2 workers (26 CPUs to spare), "));
+  EXPECT_TRUE(contains(line_of(memif_fabric()), ", 1 lane, 2 workers (26 CPUs to spare), "));
 }
 
 TEST(DeviceLine, HasTheNumberOfQueuesAndTheReason) {
   const config::Fabric fabric = memif_fabric();
-  EXPECT_TRUE(contains(line_of(fabric), ", 1 queue, ")) << line_of(fabric);
+  EXPECT_TRUE(contains(line_of(fabric), ", 1 lane, ")) << line_of(fabric);
   const std::string two = line_of(fabric, 2, "auto: 4 for 100000 Mb/s");
-  EXPECT_TRUE(contains(two, ", up to 2 queues (auto: 4 for 100000 Mb/s), ")) << two;
+  EXPECT_TRUE(contains(two, ", up to 2 lanes (auto: 4 for 100000 Mb/s), ")) << two;
 }
 
 struct LineCase {

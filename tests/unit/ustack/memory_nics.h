@@ -68,10 +68,10 @@ inline std::string mode_name(const testing::TestParamInfo<config::PollerMode>& r
   return row.param == config::PollerMode::kShared ? "shared" : "dedicated";
 }
 
-// The queue of a connection: " queue 1".
-inline std::string queue_of(const Comm& comm) {
+// The lane of a connection: " lane 1".
+inline std::string lane_of(const Comm& comm) {
   const std::string text = comm.describe_peer();
-  return text.substr(text.find(" queue "));
+  return text.substr(text.find(" lane "));
 }
 
 inline config::Fabric one_nic_fabric(int host, const HostOptions& options = {}) {

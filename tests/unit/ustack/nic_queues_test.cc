@@ -32,20 +32,20 @@ INSTANTIATE_TEST_SUITE_P(Modes, Queues,
 TEST_P(Queues, NewConnectionGoesToTheQueueWithTheFewest) {
   TwoHosts hosts(options());
   std::vector<Pair> pairs;
-  for (const char* queue : {" queue 0", " queue 1", " queue 2", " queue 0"}) {
+  for (const char* lane : {" lane 0", " lane 1", " lane 2", " lane 0"}) {
     pairs.push_back(connect(hosts[0], hosts[1]));
-    EXPECT_EQ(queue_of(*pairs.back().sender), queue);
-    EXPECT_EQ(queue_of(*pairs.back().receiver), queue)
+    EXPECT_EQ(lane_of(*pairs.back().sender), lane);
+    EXPECT_EQ(lane_of(*pairs.back().receiver), lane)
         << "the peer's queue of the same number receives";
   }
   // The peer spreads the connections that it dials, and starts at another queue.
-  for (const char* queue : {" queue 1", " queue 2", " queue 0", " queue 1"}) {
+  for (const char* lane : {" lane 1", " lane 2", " lane 0", " lane 1"}) {
     pairs.push_back(connect(hosts[1], hosts[0]));
-    EXPECT_EQ(queue_of(*pairs.back().sender), queue);
+    EXPECT_EQ(lane_of(*pairs.back().sender), lane);
   }
   pairs.erase(pairs.begin() + 1);
   pairs.push_back(connect(hosts[0], hosts[1]));
-  EXPECT_EQ(queue_of(*pairs.back().sender), " queue 1") << "the queue of the closed connection";
+  EXPECT_EQ(lane_of(*pairs.back().sender), " lane 1") << "the lane of the closed connection";
 }
 
 // Peers choose the queue that they dial, and may fill one.
@@ -56,11 +56,11 @@ TEST_P(Queues, ConnectSkipsAFullQueue) {
   std::vector<Pair> pairs;
   for (int i = 0; i < 6; ++i) pairs.push_back(connect(hosts[1], hosts[0]));
   // Keeps the connections on the first queue only.
-  std::erase_if(pairs, [](const Pair& pair) { return queue_of(*pair.sender) != " queue 0"; });
+  std::erase_if(pairs, [](const Pair& pair) { return lane_of(*pair.sender) != " lane 0"; });
   ASSERT_EQ(pairs.size(), 2U);
-  for (const char* queue : {" queue 1", " queue 2"}) {
+  for (const char* lane : {" lane 1", " lane 2"}) {
     pairs.push_back(connect(hosts[0], hosts[1]));
-    EXPECT_EQ(queue_of(*pairs.back().sender), queue);
+    EXPECT_EQ(lane_of(*pairs.back().sender), lane);
   }
 }
 
@@ -98,7 +98,7 @@ TEST_P(Queues, ANicReachesItselfOnEachQueue) {
   std::vector<Pair> pairs;
   for (int i = 0; i < 3; ++i) {
     pairs.push_back(connect(hosts[0], hosts[0]));
-    EXPECT_EQ(queue_of(*pairs.back().sender), queue_of(*pairs.back().receiver));
+    EXPECT_EQ(lane_of(*pairs.back().sender), lane_of(*pairs.back().receiver));
     const Bytes sent = pattern(20'000, static_cast<std::uint64_t>(i));
     Bytes received(sent.size());
     const auto receiving = post_recv(*pairs.back().receiver, received);
@@ -115,7 +115,7 @@ TEST_P(Queues, AllPollersStartAndEndWithTheNic) {
   auto hosts = std::make_unique<TwoHosts>(options());
   const auto source = hosts->sources[0];
   ASSERT_TRUE((*hosts)[0].listen(0, {}));
-  EXPECT_THAT(log.infos(), testing::Contains(HasSubstr("3 queues, their pollers")));
+  EXPECT_THAT(log.infos(), testing::Contains(HasSubstr("3 lanes, their pollers")));
   hosts.reset();
   EXPECT_EQ(source->threads_ended, 3);
 }

@@ -103,7 +103,7 @@ TEST_P(Shards, EveryByteOfEveryConnectionArrives) {
   for (std::size_t i = 0; i < 6; ++i) pairs.push_back(connect(*hosts[i % 2], *hosts[1 - i % 2]));
   for (std::size_t host = 0; host < 2; ++host) {
     std::set<std::string> queues;
-    for (std::size_t i = host; i < 6; i += 2) queues.insert(queue_of(*pairs[i].sender));
+    for (std::size_t i = host; i < 6; i += 2) queues.insert(lane_of(*pairs[i].sender));
     EXPECT_EQ(queues.size(), 3U) << "each is dialled on the queue with the fewest";
   }
   std::vector<std::thread> threads;
@@ -117,8 +117,8 @@ TEST_P(Shards, ANicReachesItselfOnEachQueue) {
   for (std::size_t i = 0; i < kQueues[0]; ++i) {
     std::vector<Pair> pairs;
     for (std::size_t j = 0; j <= i; ++j) pairs.push_back(connect(*hosts[0], *hosts[0]));
-    EXPECT_EQ(queue_of(*pairs.back().sender), " queue " + std::to_string(i));
-    EXPECT_EQ(queue_of(*pairs.back().receiver), queue_of(*pairs.back().sender));
+    EXPECT_EQ(lane_of(*pairs.back().sender), " lane " + std::to_string(i));
+    EXPECT_EQ(lane_of(*pairs.back().receiver), lane_of(*pairs.back().sender));
     transfer(pairs.back(), i, 2, 200'000);
   }
 }

@@ -323,7 +323,7 @@ std::vector<std::string> next_commands(const config::Fabric& local, LocalTopolog
 std::string to_text(const config::Fabric& local, LocalTopology topology) {
   const config::Nic& first = local.nics.front();
   const std::string queues =
-      first.queues == 1 ? "" : fmt::format(" with {} queues each", first.queues);
+      first.queues == 1 ? "" : fmt::format(" with {} lanes each", first.queues);
   std::string out = fmt::format(
       "{}{}, MTU {}, {} to {}, in {}\n", counted(local.nics.size(), "NIC"), queues, first.mtu_bytes,
       to_string(first.address), to_string(local.nics.back().address), local.path);

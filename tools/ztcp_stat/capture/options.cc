@@ -22,7 +22,7 @@ CLI::App* add_capture_command(CLI::App& app, CaptureOptions& options) {
       ->check(CLI::Range(0U, 262144U));
   command
       ->add_option("--buffer", options.buffer_mib,
-                   "MiB of shared memory for each queue of the NIC, default 16")
+                   "MiB of shared memory for each lane of the NIC, default 16")
       ->check(CLI::Range(1U, stats::kMostRingBytes >> 20U));
   command->add_option("--config", options.config, "ztcp.conf of the job; default: ZTCP_CONFIG");
   command->add_option("-o,--output", options.output, "The file; - is stdout, for a pipe")

@@ -215,7 +215,8 @@ INSTANTIATE_TEST_SUITE_P(
                     replaced(of(kSocketNic, "name", "merge = \"a\"\nnccl_devices = 4\nname"),
                              "ztcp0", "ztcp1") +
                         replaced(kVerbsNic, "name", "merge = \"a\"\nname"),
-                    "4:16", "nccl_devices = 4, but NCCL is shown nic \"ztcp1\" as a part of \"a\""},
+                    "4:16",
+                    "nccl_devices = 4, but nic \"ztcp1\" is exposed to NCCL as a part of \"a\""},
         MessageCase{"merged_as_a_nic_alone",
                     of(kVerbsNic, "name", "merge = \"ztcp1\"\nname") +
                         replaced(replaced(kVerbsNic, "ztcp0", "ztcp1"), "mlx5_0", "mlx5_1"),
