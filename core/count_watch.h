@@ -54,8 +54,8 @@ class CountWatch {
 
   // `totals`: the totals of all counters, in the same order at each call. Returns nothing while the
   // event is rare, else the counts since the last finding, or within the last minute.
-  std::optional<CountFinding> look(TimePoint now, std::uint64_t threshold,
-                                   std::span<const Part> totals) {
+  std::optional<CountFinding> check(TimePoint now, std::uint64_t threshold,
+                                    std::span<const Part> totals) {
     if (since_ == TimePoint{}) since_ = now;
     std::uint64_t total = 0;
     for (std::size_t i = 0; i < totals.size(); ++i) total += totals[i].count - seen_[i];

@@ -50,7 +50,7 @@ class JobRing {
   // Learns which jobs are done, and calls visit(job) for each that was not known to be done. Asking
   // costs both threads more than a small job does, so ask for many jobs at once.
   template <class Visit>
-  void look(Visit&& visit) {
+  void reap(Visit&& visit) {
     const std::uint32_t done = done_.load(std::memory_order_acquire);
     for (; known_done_ != done; ++known_done_) visit(slots_[known_done_ % kSlots]);
   }

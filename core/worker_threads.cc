@@ -16,7 +16,7 @@ namespace ztcp {
 namespace {
 
 // Calls of work_ between two readings of the clock.
-constexpr int kLooks = 32;
+constexpr int kPolls = 32;
 // Pauses of a waiting giver between two yields.
 constexpr std::uint32_t kPauses = 64;
 
@@ -77,10 +77,10 @@ bool WorkerThreads::wait_for(std::size_t) {
 }
 
 // False: there was no job within options_.spin.
-bool WorkerThreads::look_for_work(std::size_t number) {
+bool WorkerThreads::poll_for_work(std::size_t number) {
   const auto gives_up = std::chrono::steady_clock::now() + options_.spin;
   do {
-    for (int i = 0; i < kLooks; ++i) {
+    for (int i = 0; i < kPolls; ++i) {
       if (work_(number)) return true;
       __builtin_ia32_pause();
     }
@@ -98,7 +98,7 @@ void WorkerThreads::run(Worker& worker, std::size_t number) {
     sched_setaffinity(0, sizeof(set), &set);
   }
   while (true) {
-    while (look_for_work(number)) {
+    while (poll_for_work(number)) {
     }
     // A giver reads this word after it gave a job, stop() after it set stopping_.
     worker.sleeping.store(1);

@@ -60,7 +60,7 @@ class WorkerThreads final : public Workers {
   };
 
   void run(Worker& worker, std::size_t number);
-  bool look_for_work(std::size_t number);
+  bool poll_for_work(std::size_t number);
 
   Options options_;
   std::function<bool(std::size_t)> work_;

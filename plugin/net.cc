@@ -290,8 +290,8 @@ void Net::close_forgotten() {
   const std::lock_guard lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
   // Not at every connect: scanning all objects takes longer than beginning an attempt.
-  if (now < next_look_at_forgotten_) return;
-  next_look_at_forgotten_ = now + forgotten_after_ / 16;
+  if (now < next_check_of_forgotten_) return;
+  next_check_of_forgotten_ = now + forgotten_after_ / 16;
   const auto before = now - forgotten_after_;
   for (auto it = objects_.begin(); it != objects_.end();) {
     const auto next = std::next(it);

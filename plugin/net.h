@@ -176,7 +176,7 @@ class Net {
   // Never freed, either. shown_merged_ lists those made since NCCL loaded the plugin, in order.
   std::deque<Device> merged_;
   std::vector<const Device*> shown_merged_;
-  std::chrono::steady_clock::time_point next_look_at_forgotten_{};
+  std::chrono::steady_clock::time_point next_check_of_forgotten_{};
   bool is_fresh_ = false;  // NCCL has made no call since its first communicator.
 };
 

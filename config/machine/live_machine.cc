@@ -33,7 +33,7 @@ FileKind kind_of(mode_t mode) {
 
 }  // namespace
 
-FileFacts LiveMachine::look(const std::string& path, int flags) const {
+FileFacts LiveMachine::read_facts(const std::string& path, int flags) const {
   struct stat facts {};
   struct stat top {};
   if (::fstatat(AT_FDCWD, at(path).c_str(), &facts, flags) != 0) return {};
@@ -48,9 +48,11 @@ FileFacts LiveMachine::look(const std::string& path, int flags) const {
   return found;
 }
 
-FileFacts LiveMachine::facts(const std::string& path) { return look(path, AT_SYMLINK_NOFOLLOW); }
+FileFacts LiveMachine::facts(const std::string& path) {
+  return read_facts(path, AT_SYMLINK_NOFOLLOW);
+}
 
-FileFacts LiveMachine::facts_behind(const std::string& path) { return look(path, 0); }
+FileFacts LiveMachine::facts_behind(const std::string& path) { return read_facts(path, 0); }
 
 Result<std::string> LiveMachine::read_value(const std::string& path) {
   // O_NONBLOCK: opening a pipe in its place must not block.

@@ -26,7 +26,7 @@ class LiveMachine final : public Machine {
 
  private:
   std::string at(const std::string& path) const { return root_ + path; }
-  FileFacts look(const std::string& path, int flags) const;
+  FileFacts read_facts(const std::string& path, int flags) const;
 
   std::string root_;  // Prefix of each path: empty for this machine.
 };

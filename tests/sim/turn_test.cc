@@ -154,7 +154,7 @@ TEST_P(LinkGone, LosingTheLinkDuringATurnEndsEveryConnectionOnce) {
   run_until([&] { return from.link.state_now == LinkState::kGone; });
   EXPECT_TRUE(from.told.empty()) << "the turn goes on to its end";
   const std::size_t all = saboteur != nullptr ? 3 : 2;
-  run_for(ustack::Engine::kLookInterval + 2 * kTurn);
+  run_for(ustack::Engine::kCheckInterval + 2 * kTurn);
   ASSERT_EQ(from.told.size(), all + 2) << from.told.size();
   EXPECT_EQ(from.told.front(), "link 2");
   for (std::size_t i = 0; i < all; ++i) EXPECT_EQ(from.told[i + 1], "lost " + std::to_string(i));

@@ -190,12 +190,12 @@ void forward_until_stopped(FabricSwitch& fabric, const SwitchOptions& options, R
   const bool shared = usable_cpus() <= static_cast<int>(options.ports.size());
   Idle idle({.spin = shared ? Duration::zero() : options.spin, .max_sleep = options.max_sleep});
   const pid_t parent = getppid();
-  TimePoint next_look{};
+  TimePoint next_check{};
   while (!g_stop.load(std::memory_order_relaxed)) {
     const TimePoint now = read_clock();
     const std::size_t moved = fabric.turn(now);
-    if (now >= next_look) {
-      next_look = now + std::chrono::milliseconds(10);
+    if (now >= next_check) {
+      next_check = now + std::chrono::milliseconds(10);
       reporter.tick(now);
       if (options.exit_with_parent && getppid() != parent) return;
     }

@@ -60,7 +60,7 @@ class Baton {
   // For a holder that then checks the doorbell, because another thread may have rung it, found the
   // baton held and gone on. Sequentially consistent like try_take() and the doorbell: a plain
   // release may become visible after that check, so that neither thread would run the turn.
-  void give_and_look() { held_.store(false, std::memory_order_seq_cst); }
+  void give_and_check() { held_.store(false, std::memory_order_seq_cst); }
 
   // How often in a row try_take_politely() leaves the baton to a waiting thread: a few
   // microseconds, several times as long as a running thread in take() needs.

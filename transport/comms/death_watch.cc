@@ -84,7 +84,7 @@ void DeathWatch::dial(IpAddress nic, Endpoint to, const msg::Cookie& cookie) {
   say_trouble();
 }
 
-// Called by control threads only: a logger may block, and the thread that calls look() drives the
+// Called by control threads only: a logger may block, and the thread that calls check() drives the
 // NIC.
 void DeathWatch::say_trouble() {
   if (const std::string trouble = kernel_->take_trouble(); !trouble.empty())
@@ -94,14 +94,14 @@ void DeathWatch::say_trouble() {
 
 // The peer's process may have connections on any of the NIC's pollers. Each has its own baton, so
 // they are visited one after the other.
-void DeathWatch::look(const Nic& nic, TimePoint now) {
-  for (const watch::Peer& peer : kernel_->look(now)) suspects_.add(now, peer);
+void DeathWatch::check(const Nic& nic, TimePoint now) {
+  for (const watch::Peer& peer : kernel_->poll(now)) suspects_.add(now, peer);
   if (suspects_.empty()) return;
   const auto with_each = [&](auto&& body) {
     for (const auto& poller : nic.pollers)
       poller->with_backend([&](TimePoint at) { body(poller->backend(), at); });
   };
-  suspects_.look(
+  suspects_.check(
       now,
       [&](IpAddress suspect) {
         with_each([&](Backend& backend, TimePoint) { backend.probe(suspect); });

@@ -43,7 +43,7 @@ class DeathWatch {
   void dial(IpAddress nic, Endpoint to, const msg::Cookie& cookie);
 
   // --- The background thread of the first of the NIC's pollers, without a baton ------------------
-  void look(const Nic& nic, TimePoint now);
+  void check(const Nic& nic, TimePoint now);
 
  private:
   DeathWatch(const Watcher& watcher, std::unique_ptr<watch::PeerWatch> kernel)

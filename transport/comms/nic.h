@@ -65,7 +65,7 @@ class Nic {
   // one, so that a few connections each way already use all pollers.
   virtual std::size_t first_dialled_from(const IpAddress&) const { return 0; }
   // For destructors of derived classes that own something pollers use. The first poller's thread
-  // visits all pollers (DeathWatch::look()), so it is stopped before any is destroyed.
+  // visits all pollers (DeathWatch::check()), so it is stopped before any is destroyed.
   void end_pollers() {
     if (!pollers.empty()) pollers.front()->stop();
     pollers.clear();

@@ -15,8 +15,8 @@
 namespace ztcp::comms {
 namespace {
 
-// How often on_look() is called.
-constexpr Duration kLookInterval = std::chrono::milliseconds(1);
+// How often on_check() is called.
+constexpr Duration kCheckInterval = std::chrono::milliseconds(1);
 // Dedicated: this many times `spin` is spent yielding before the thread sleeps.
 constexpr int kYieldFactor = 4;
 // The shortest sleep is this part of the longest. Pacing asks for a turn every few microseconds;
@@ -155,11 +155,11 @@ void Poller::note_exception(const char* what) {
   });
 }
 
-void Poller::look_elsewhere(TimePoint now) {
-  if (now < next_look_elsewhere_ || !config_.on_look) return;
-  next_look_elsewhere_ = now + kLookInterval;
+void Poller::check_elsewhere(TimePoint now) {
+  if (now < next_check_elsewhere_ || !config_.on_check) return;
+  next_check_elsewhere_ = now + kCheckInterval;
   try {
-    config_.on_look(now);
+    config_.on_check(now);
   } catch (const std::bad_alloc&) {
     // Only a hint is lost: a peer's death is also detected by its silence, later.
   }
@@ -212,7 +212,7 @@ void Poller::give_and_speak() {
   if (config_.dedicated) {
     baton_.give();
   } else {
-    baton_.give_and_look();
+    baton_.give_and_check();
   }
   if (leaves_some && sleeps_long_.load()) config_.wake->signal();
   for (const DeferredLog::Line& line : lines) log::write(line.level, __FILE__, __LINE__, line.text);
@@ -247,7 +247,7 @@ void Poller::run_dedicated() {
     const bool tired = unmoved >= (1 + kYieldFactor) * config_.spin && outstanding_ == 0;
     const TimePoint deadline = tired ? backend_->next_deadline() : TimePoint{};
     give_baton();
-    look_elsewhere(now);
+    check_elsewhere(now);
     if (tired) {
       sleep(deadline, config_.max_sleep);
     } else if (!moved && unmoved >= config_.spin) {
@@ -287,7 +287,7 @@ void Poller::run_laden() {
     if (last_outcome_.moved_bytes >= kStillLadenBytes) laden_at = now;
     const Duration unmoved = idle();
     give_and_speak();
-    look_elsewhere(now);
+    check_elsewhere(now);
     if (now - laden_at >= kLadenFor) break;
     if (moved) continue;
     if (unmoved >= kRestsAfter) {
@@ -322,7 +322,7 @@ void Poller::run_shared() {
       turns_seen = turns_;
       turns_seen += give_baton();  // Turns for other threads count as this thread's.
     }
-    look_elsewhere(backend_time());
+    check_elsewhere(backend_time());
     if (is_idle) longest = std::min(2 * longest, config_.max_idle_sleep);
     if (!is_idle || longest < config_.max_sleep) longest = config_.max_sleep;
     sleeps_long_.store(longest > config_.max_sleep);

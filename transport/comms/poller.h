@@ -60,7 +60,7 @@ struct PollerConfig {
   // CPUs of the background thread; empty: those of the thread that calls start().
   std::vector<std::uint32_t> cpus;
   // Run by the background thread about every millisecond, without the baton.
-  std::function<void(TimePoint)> on_look;
+  std::function<void(TimePoint)> on_check;
   // Run at the start and the end of the background thread (DPDK wants its threads registered).
   std::function<void()> on_thread_start;
   std::function<void()> on_thread_end;
@@ -174,7 +174,7 @@ class Poller {
     return std::forward<Body>(body)(now);
   }
   void note_exception(const char* what);
-  void look_elsewhere(TimePoint now);
+  void check_elsewhere(TimePoint now);
   bool try_take_turn();
   void run_shared_turn();
   void sleep(TimePoint deadline, Duration longest);
@@ -204,7 +204,7 @@ class Poller {
   // Written by callers while the thread has taken over, which reads has_taken_over_ in every turn.
   alignas(64) StallWatch stall_watch_;
   alignas(64) std::thread thread_;
-  TimePoint next_look_elsewhere_{};  // Used by the background thread.
+  TimePoint next_check_elsewhere_{};  // Used by the background thread.
 
   // Guarded by the baton.
   alignas(64) std::ptrdiff_t outstanding_ = 0;

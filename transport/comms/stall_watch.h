@@ -18,7 +18,7 @@ class StallWatch {
  public:
   // One call in so many reads the clock and the number of turns, whose cache line each turn writes.
   // A polling thread makes such a call every few microseconds.
-  static constexpr std::uint32_t kCallsPerLook = 64;
+  static constexpr std::uint32_t kCallsPerCheck = 64;
 
   explicit StallWatch(Duration timeout) : timeout_(timeout) {}
 
@@ -26,15 +26,15 @@ class StallWatch {
   template <class ReadClock>
   std::optional<std::uint64_t> stuck_at(const std::atomic<std::uint64_t>& turns,
                                         ReadClock&& read_clock) {
-    // Calls of several threads may be lost, which only delays the next look.
+    // Calls of several threads may be lost, which only delays the next check.
     const std::uint32_t calls = calls_.load(std::memory_order_relaxed) + 1;
     calls_.store(calls, std::memory_order_relaxed);
-    if (calls % kCallsPerLook != 0) return std::nullopt;
-    return look(turns.load(std::memory_order_relaxed), read_clock());
+    if (calls % kCallsPerCheck != 0) return std::nullopt;
+    return check(turns.load(std::memory_order_relaxed), read_clock());
   }
 
  private:
-  std::optional<std::uint64_t> look(std::uint64_t turns, TimePoint now) {
+  std::optional<std::uint64_t> check(std::uint64_t turns, TimePoint now) {
     if (turns != seen_.load(std::memory_order_acquire)) {
       since_.store(now, std::memory_order_relaxed);
       seen_.store(turns, std::memory_order_release);

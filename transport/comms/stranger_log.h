@@ -21,15 +21,15 @@ inline constexpr std::uint64_t kManyStrangers = 10;
 
 class StrangerLog {
  public:
-  static constexpr Duration kLookInterval = std::chrono::seconds(1);
+  static constexpr Duration kCheckInterval = std::chrono::seconds(1);
 
   // True once per interval, so that turns can ask at little cost.
-  bool is_due(TimePoint now) const { return now >= next_look_; }
-  // `totals`: as for CountWatch::look(). `ports`: the listening ports, for the advice.
-  std::optional<std::string> look(TimePoint now, std::span<const CountWatch::Part> totals,
-                                  const std::string& ports) {
-    next_look_ = now + kLookInterval;
-    const auto found = watch_.look(now, kManyStrangers, totals);
+  bool is_due(TimePoint now) const { return now >= next_check_; }
+  // `totals`: as for CountWatch::check(). `ports`: the listening ports, for the advice.
+  std::optional<std::string> check(TimePoint now, std::span<const CountWatch::Part> totals,
+                                   const std::string& ports) {
+    next_check_ = now + kCheckInterval;
+    const auto found = watch_.check(now, kManyStrangers, totals);
     if (!found) return std::nullopt;
     return describe(*found, kInvalidHello,
                     "open " + ports +
@@ -38,7 +38,7 @@ class StrangerLog {
   }
 
  private:
-  TimePoint next_look_{};
+  TimePoint next_check_{};
   CountWatch watch_;
 };
 

@@ -23,8 +23,8 @@ class Suspects {
   static constexpr int kProbes = 5;
   // Frames that were in flight when the process died are no sign of life.
   static constexpr Duration kAfterglow = std::chrono::milliseconds(50);
-  // If look() was not called for this long, the silence may be due to this thread's own stall, so a
-  // last probe is sent again.
+  // If check() was not called for this long, the silence may be due to this thread's own stall, so
+  // a last probe is sent again.
   static constexpr Duration kLongestSleep = std::chrono::milliseconds(50);
 
   explicit Suspects(Duration probe_interval) : probe_interval_(probe_interval) {}
@@ -35,15 +35,15 @@ class Suspects {
     const bool is_known = std::any_of(suspects_.begin(), suspects_.end(),
                                       [&](const Suspect& s) { return s.peer.nic == peer.nic; });
     if (!is_known) suspects_.push_back({peer, now, now});
-    if (suspects_.size() == 1) looked_ = now;
+    if (suspects_.size() == 1) checked_ = now;
   }
 
   // To be called about every millisecond. probe(nic) asks that NIC for an answer, heard(nic)
   // returns when it last answered, dead(peer) is called for each peer that is found dead.
   template <class Probe, class Heard, class Dead>
-  void look(TimePoint now, Probe&& probe, Heard&& heard, Dead&& dead) {
-    const bool has_slept = now - looked_ > kLongestSleep;
-    looked_ = now;
+  void check(TimePoint now, Probe&& probe, Heard&& heard, Dead&& dead) {
+    const bool has_slept = now - checked_ > kLongestSleep;
+    checked_ = now;
     std::erase_if(suspects_, [&](Suspect& s) {
       if (has_slept) {
         s.probes = std::min(s.probes, kProbes - 1);
@@ -72,7 +72,7 @@ class Suspects {
 
   const Duration probe_interval_;
   std::vector<Suspect> suspects_;
-  TimePoint looked_{};
+  TimePoint checked_{};
 };
 
 }  // namespace ztcp::comms

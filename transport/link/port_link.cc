@@ -23,10 +23,10 @@ namespace {
 
 // Ethernet with VLAN, IPv6 and the longest TCP header: least size of a head buffer.
 constexpr std::uint16_t kHeadersBytes = 118;
-constexpr std::uint64_t kLooksPerSecond = 10;
+constexpr std::uint64_t kChecksPerSecond = 10;
 // Time for a memif client that is down to finish a handshake, and for DPDK's thread to clean up
 // after a lost peer, before the port is stopped and started again.
-constexpr unsigned kLooksBeforeReconnect = 3;
+constexpr unsigned kChecksBeforeReconnect = 3;
 
 std::span<const std::byte> bytes_of(const rte_mbuf& mbuf) {
   return {rte_pktmbuf_mtod(&mbuf, const std::byte*), mbuf.data_len};
@@ -87,11 +87,11 @@ PortLink::PortLink(std::shared_ptr<OpenPort> open, std::uint16_t queue)
       builder_(port_, queue),
       capabilities_(capabilities_of(*open_, queue)),
       has_line_(reports_wire_speed(port_.abilities().driver)),
-      look_interval_tsc_(rte_get_tsc_hz() / kLooksPerSecond),
+      check_interval_tsc_(rte_get_tsc_hz() / kChecksPerSecond),
       started_(open_->started.has_value()) {
   if (port_.config().driver_copies) guard_.emplace();
   carrier_ = started_ && read_carrier();
-  next_look_tsc_ = rte_rdtsc() + look_interval_tsc_;
+  next_check_tsc_ = rte_rdtsc() + check_interval_tsc_;
 }
 
 PortLink::~PortLink() {
@@ -99,7 +99,7 @@ PortLink::~PortLink() {
 }
 
 std::size_t PortLink::receive(std::span<RxFrame> frames) {
-  if (rte_rdtsc() >= next_look_tsc_) look_after_port();
+  if (rte_rdtsc() >= next_check_tsc_) check_port();
   if (!started_) return 0;  // DPDK dumps a stack on stderr when a stopped port is polled.
   std::size_t count = 0;
   while (count < frames.size()) {
@@ -268,7 +268,7 @@ LinkState PortLink::state() {
   return carrier ? LinkState::kUp : LinkState::kDown;
 }
 
-// Called by look_after_port() alone: state() runs in every turn that finds the ring full.
+// Called by check_port() alone: state() runs in every turn that finds the ring full.
 bool PortLink::read_carrier() {
   if (queue_ == 0) open_->read_carrier();
   if (has_line_) line_.set_speed(open_->speed_mbps());
@@ -334,8 +334,8 @@ void PortLink::leave_lost_port() {
   if (has_abandoned_ && open_->is_given_back()) unmap_abandoned();
 }
 
-void PortLink::look_after_port() {
-  next_look_tsc_ = rte_rdtsc() + look_interval_tsc_;
+void PortLink::check_port() {
+  next_check_tsc_ = rte_rdtsc() + check_interval_tsc_;
   if (dpdk_panicked()) {
     started_ = false;
     return;
@@ -346,11 +346,11 @@ void PortLink::look_after_port() {
   carrier_ = started_ && read_carrier();
   if (queue_ == 0) counters_.nic = open_->drops();
   const bool up = is_up();
-  looks_down_ = up ? 0 : looks_down_ + 1;
-  if (open_->options.reconnects && !up && (!started_ || looks_down_ >= kLooksBeforeReconnect)) {
+  checks_down_ = up ? 0 : checks_down_ + 1;
+  if (open_->options.reconnects && !up && (!started_ || checks_down_ >= kChecksBeforeReconnect)) {
     if (started_) port_.stop();
     started_ = port_.start().has_value();
-    looks_down_ = 0;
+    checks_down_ = 0;
   }
 }
 

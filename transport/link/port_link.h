@@ -48,7 +48,7 @@ class PortLink final : public Link {
  private:
   static constexpr std::size_t kBurst = 32;
 
-  void look_after_port();
+  void check_port();
   void leave_lost_port();
   void unmap_abandoned();
   bool read_carrier();
@@ -65,12 +65,12 @@ class PortLink final : public Link {
   LinkCounters counters_;
   bool has_line_;  // Its speed limits the bytes that leave the device.
   LineModel line_;
-  std::uint64_t next_look_tsc_ = 0;
-  std::uint64_t look_interval_tsc_;
+  std::uint64_t next_check_tsc_ = 0;
+  std::uint64_t check_interval_tsc_;
   bool started_;
   bool has_left_ = false;
-  bool carrier_ = false;     // As of the last look_after_port().
-  unsigned looks_down_ = 0;  // In a row.
+  bool carrier_ = false;      // As of the last check_port().
+  unsigned checks_down_ = 0;  // In a row.
 
   // Keys that were unmapped while the ring may still refer to their memory.
   std::mutex abandoned_mutex_;

@@ -24,7 +24,7 @@ constexpr std::uint32_t kWayBytes = 1U << 20;  // Half of a core's second-level 
 constexpr std::uint32_t kLeastSlots = 64;
 constexpr std::uint32_t kLeastSlotBytes = 2048;
 constexpr std::uint32_t kFreeSlots = 32;  // Always left free, however many the receiver keeps.
-constexpr Duration kLookInterval = std::chrono::milliseconds(20);
+constexpr Duration kCheckInterval = std::chrono::milliseconds(20);
 
 std::uint32_t slot_bytes(std::uint16_t mtu_bytes) {
   return std::max<std::uint32_t>(kLeastSlotBytes,
@@ -174,7 +174,7 @@ class ShmLink final : public Link {
   }
 
   TransmitRoom transmit_room(TimePoint now) override {
-    if (now >= next_look_) look(now);
+    if (now >= next_check_) check(now);
     return {};  // Sets no limit; transmit() returns less instead.
   }
 
@@ -196,15 +196,15 @@ class ShmLink final : public Link {
 
   // The meeting knows the present peer; the memory of an earlier one stays until all of it was
   // read.
-  void look(TimePoint now) {
-    next_look_ = now + kLookInterval;
+  void check(TimePoint now) {
+    next_check_ = now + kCheckInterval;
     std::erase_if(former_, [](const auto& one) { return one->receiver().held() == 0; });
     // Reserves all memory that a meeting needs, so that it can't fail half-way.
     if (!meeting_.is_up() && next_ == nullptr) {
       next_ = std::make_unique<Connection>(shape_.slot_count);
       former_.reserve(former_.size() + 2);  // For now_ and later, when it has ended, next_.
     }
-    std::unique_ptr<ShmRegion> region = meeting_.look(now);
+    std::unique_ptr<ShmRegion> region = meeting_.poll(now);
     if (region == nullptr) return;
     retire();
     next_->begin(std::move(region));
@@ -225,7 +225,7 @@ class ShmLink final : public Link {
   std::string description_;
   LinkCapabilities capabilities_;
   LinkCounters counters_;
-  TimePoint next_look_{};
+  TimePoint next_check_{};
   std::unique_ptr<Connection> now_;
   std::unique_ptr<Connection> next_;  // Made before the next meeting.
   std::vector<std::unique_ptr<Connection>> former_;

@@ -134,7 +134,7 @@ Status ShmMeeting::listen() {
   return {};
 }
 
-std::unique_ptr<ShmRegion> ShmMeeting::look(TimePoint now) {
+std::unique_ptr<ShmRegion> ShmMeeting::poll(TimePoint now) {
   if (up_) {
     if (is_cut_off()) {
       up_ = false;

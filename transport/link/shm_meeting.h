@@ -42,7 +42,7 @@ class ShmMeeting {
   ~ShmMeeting();
 
   // Makes progress. Returns memory when the peer has been found.
-  std::unique_ptr<ShmRegion> look(TimePoint now);
+  std::unique_ptr<ShmRegion> poll(TimePoint now);
   bool is_up() const { return up_; }
   // The peer broke the protocol: ends the connection.
   void drop(std::string_view why);

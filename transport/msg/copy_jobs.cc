@@ -46,7 +46,7 @@ void CopyJobs::begin_stretch(CopyTrack& track, std::uint64_t at, bool is_worth_i
 
 std::uint8_t CopyJobs::choose_worker() {
   if (const std::uint8_t known = least_busy(); known != CopyTrack::kHere) return known;
-  for (const auto& worker : rings_) worker->look();
+  for (const auto& worker : rings_) worker->reap();
   return least_busy();
 }
 
@@ -102,7 +102,7 @@ bool CopyJobs::collect(TimePoint now) {
   bool any = false;
   for (const auto& worker : rings_) {
     if (worker->ring.is_empty()) continue;
-    worker->look();
+    worker->reap();
     while (const CopyJob* const first = worker->ring.first_done()) {
       const CopyJob job = *first;
       worker->ring.take_first();

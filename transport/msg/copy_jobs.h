@@ -121,8 +121,8 @@ class CopyJobs {
   struct Worker {
     Ring ring;
     std::uint64_t out_bytes = 0;  // Bytes not known to be done.
-    void look() {
-      ring.look([this](const CopyJob& job) { out_bytes -= job.size_bytes; });
+    void reap() {
+      ring.reap([this](const CopyJob& job) { out_bytes -= job.size_bytes; });
     }
   };
 

@@ -13,8 +13,8 @@ namespace {
 
 // An empty socket in the middle of a piece fills again soon, because the peer is sending the rest
 // (about 20 us for 64 KiB). To retry costs less than to hand the rest to a worker again.
-constexpr int kMostLooks = 16;
-constexpr int kPausesBetweenLooks = 32;
+constexpr int kMostTries = 16;
+constexpr int kPausesBetweenTries = 32;
 
 }  // namespace
 
@@ -54,13 +54,13 @@ ssize_t BulkCall::receive(std::span<std::byte> scratch) {
 }
 
 void BulkCall::run(std::span<std::byte> scratch) {
-  int looks = 0;
+  int tries = 0;
   do {
     const ssize_t got = kind == Kind::kSend ? send() : receive(scratch);
     ++calls;
     if (got > 0) {
       skip(static_cast<std::size_t>(got));
-      looks = 0;
+      tries = 0;
       continue;
     }
     if (got == 0) {
@@ -69,8 +69,8 @@ void BulkCall::run(std::span<std::byte> scratch) {
     }
     if (errno == EINTR) continue;
     sys_errno = errno;
-    if (sys_errno != EAGAIN || kind == Kind::kSend || ++looks > kMostLooks) return;
-    for (int i = 0; i < kPausesBetweenLooks; ++i) __builtin_ia32_pause();
+    if (sys_errno != EAGAIN || kind == Kind::kSend || ++tries > kMostTries) return;
+    for (int i = 0; i < kPausesBetweenTries; ++i) __builtin_ia32_pause();
   } while (kind == Kind::kReceive && moved_bytes < enough_bytes);
   sys_errno = 0;
 }

@@ -80,7 +80,7 @@ class BulkCalls {
     bool any = false;
     for (const auto& ring : rings_) {
       if (ring->is_empty()) continue;
-      ring->look([](BulkCall*) {});
+      ring->reap([](BulkCall*) {});
       while (BulkCall** const first = ring->first_done()) {
         BulkCall& call = **first;
         ring->take_first();

@@ -159,7 +159,7 @@ comms::TurnOutcome Lane::turn(TimePoint now, comms::Doorbell& doorbell) {
   sessions_.on_timers(now);
   if (!undelivered_.empty()) tell_deliveries(now, counters_.received_bytes != received_before);
   moved |= send_all(now);
-  if (now >= next_look_) look(now);
+  if (now >= next_check_) check(now);
   if (has_gone_ || clients_.has_retired()) [[unlikely]]
     reap(now);
   if (!pending_.empty() || has_dealt_.load(std::memory_order_acquire)) [[unlikely]]

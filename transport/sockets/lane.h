@@ -152,11 +152,11 @@ class Lane final : public comms::Backend, private msg::StreamSource, private Str
   bool receive_all(TimePoint now);
   bool send_all(TimePoint now);
   void tell_deliveries(TimePoint now, bool has_come);
-  void look(TimePoint now);
-  void look_for_log(TimePoint now);
-  void look_for_strangers(TimePoint now);
-  void look_at_interface(TimePoint now);
-  void look_for_losses(TimePoint now);
+  void check(TimePoint now);
+  void check_for_log(TimePoint now);
+  void check_strangers(TimePoint now);
+  void check_interface(TimePoint now);
+  void check_losses(TimePoint now);
   void reap(TimePoint now);
 
   const LaneConfig config_;
@@ -184,12 +184,12 @@ class Lane final : public comms::Backend, private msg::StreamSource, private Str
   bool has_gone_ = false;
   bool must_accept_ = false;  // The accept queue may hold a connection.
   TimePoint accept_again_{};  // Pause until then, after a shortage.
-  TimePoint next_look_{};     // At the deadlines of streams.
-  std::size_t next_looked_at_ = 0;
-  TimePoint next_interface_look_{};
-  TimePoint next_loss_look_{};
-  std::size_t looked_for_losses_ = 0;  // Round-robin over streams_.
-  TimePoint next_complaint_{};         // About a shortage.
+  TimePoint next_check_{};    // At the deadlines of streams.
+  std::size_t next_checked_ = 0;
+  TimePoint next_interface_check_{};
+  TimePoint next_loss_check_{};
+  std::size_t checked_for_losses_ = 0;  // Round-robin over streams_.
+  TimePoint next_complaint_{};          // About a shortage.
   TimePoint next_nobody_left_{};
   comms::StrangerLog stranger_log_;
   // An accepted connection whose first record, which names its session, has not arrived.

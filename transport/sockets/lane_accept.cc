@@ -29,7 +29,7 @@ constexpr std::size_t kAcceptsPerTurn = 8;
 // so many pending connections at once.
 constexpr Duration kPendingTimeout = std::chrono::milliseconds(20);
 constexpr Duration kPendingInterval = std::chrono::milliseconds(1);
-constexpr Duration kFirstLook = std::chrono::microseconds(50);
+constexpr Duration kFirstCheck = std::chrono::microseconds(50);
 constexpr std::size_t kMostPending = 64;
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
@@ -73,9 +73,9 @@ bool Lane::accept_next(TimePoint now) {
     deal(now, std::move(**accepted), std::nullopt);
   } else {
     pending_.push_back({std::move(**accepted), now + kPendingTimeout});
-    const TimePoint first_look = now + kFirstLook;
+    const TimePoint first_check = now + kFirstCheck;
     next_pending_check_ =
-        pending_.size() == 1 ? first_look : std::min(next_pending_check_, first_look);
+        pending_.size() == 1 ? first_check : std::min(next_pending_check_, first_check);
   }
   return true;
 }

@@ -15,9 +15,9 @@
 namespace ztcp::sockets {
 namespace {
 
-constexpr Duration kLookInterval = std::chrono::milliseconds(10);
+constexpr Duration kCheckInterval = std::chrono::milliseconds(10);
 // More streams are checked round-robin, because their deadlines are seconds away.
-constexpr std::size_t kStreamsPerLook = 1024;
+constexpr std::size_t kStreamsPerCheck = 1024;
 constexpr Duration kInterfaceInterval = std::chrono::seconds(1);
 // How often each stream is checked.
 constexpr Duration kLossInterval = std::chrono::minutes(1);
@@ -27,31 +27,31 @@ constexpr std::uint64_t kLeastSentBytes = 4U << 20;
 
 }  // namespace
 
-void Lane::look(TimePoint now) {
-  next_look_ = now + kLookInterval;
+void Lane::check(TimePoint now) {
+  next_check_ = now + kCheckInterval;
   // By index, because give_up() may dial again and so add a stream.
-  for (std::size_t n = std::min(streams_.size(), kStreamsPerLook); n != 0; --n) {
-    if (next_looked_at_ >= streams_.size()) next_looked_at_ = 0;
-    SocketStream& stream = *streams_[next_looked_at_++];
+  for (std::size_t n = std::min(streams_.size(), kStreamsPerCheck); n != 0; --n) {
+    if (next_checked_ >= streams_.size()) next_checked_ = 0;
+    SocketStream& stream = *streams_[next_checked_++];
     if (!stream.is_gone() && stream.deadline() <= now) stream.give_up(now);
   }
-  look_for_log(now);
+  check_for_log(now);
 }
 
 // Without memory for a log line the line is left out, and the turn goes on.
-void Lane::look_for_log(TimePoint now) {
+void Lane::check_for_log(TimePoint now) {
   try {
-    if (now >= next_interface_look_) look_at_interface(now);
-    if (now >= next_loss_look_) look_for_losses(now);
-    if (stranger_log_.is_due(now)) look_for_strangers(now);
+    if (now >= next_interface_check_) check_interface(now);
+    if (now >= next_loss_check_) check_losses(now);
+    if (stranger_log_.is_due(now)) check_strangers(now);
   } catch (const std::bad_alloc&) {
     // A condition that lasts is logged by a later check.
   }
 }
 
 // Only the lane with the listener logs a change, so that a device logs it once.
-void Lane::look_at_interface(TimePoint now) {
-  next_interface_look_ = now + kInterfaceInterval;
+void Lane::check_interface(TimePoint now) {
+  next_interface_check_ = now + kInterfaceInterval;
   const auto living = std::find_if(streams_.begin(), streams_.end(),
                                    [](const auto& stream) { return !stream->is_gone(); });
   // A lane with neither a listener nor a live stream has no socket to ask.
@@ -68,15 +68,15 @@ void Lane::look_at_interface(TimePoint now) {
     path_log_.link_down(now, interface_advice(state, config_.device.interface));
 }
 
-void Lane::look_for_losses(TimePoint now) {
+void Lane::check_losses(TimePoint now) {
   const std::size_t count = std::max<std::size_t>(streams_.size(), 1);
-  next_loss_look_ = now + kLossInterval / static_cast<Duration::rep>(count);
+  next_loss_check_ = now + kLossInterval / static_cast<Duration::rep>(count);
   if (streams_.empty()) return;
-  SocketStream& stream = *streams_[looked_for_losses_++ % streams_.size()];
+  SocketStream& stream = *streams_[checked_for_losses_++ % streams_.size()];
   if (stream.is_gone() || stream.has_call_out()) return;
   const SentBytes sent = stream.sent();
   const SentBytes before = std::exchange(stream.sent_before, sent);
-  const TimePoint since = std::exchange(stream.looked_at, now);
+  const TimePoint since = std::exchange(stream.checked_at, now);
   if (since == TimePoint::min()) return;
   const std::uint64_t all = sent.all - before.all;
   const std::uint64_t repeated = sent.repeated - before.repeated;
@@ -84,11 +84,11 @@ void Lane::look_for_losses(TimePoint now) {
   path_log_.loss(now, peer_of(stream.fd()).address, repeated, all, now - since);
 }
 
-void Lane::look_for_strangers(TimePoint now) {
+void Lane::check_strangers(TimePoint now) {
   const auto totals =
       stats::totals_of(msg::kStrangerCounters, sessions_.acceptor().counters().strangers);
   const Device& device = config_.device;
-  const auto text = stranger_log_.look(now, totals, ports_text(device, listener_.endpoint));
+  const auto text = stranger_log_.check(now, totals, ports_text(device, listener_.endpoint));
   if (text) deferred_log_.add(log::Level::kWarn, [&] { return device.name + ": " + *text; });
 }
 

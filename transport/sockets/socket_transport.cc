@@ -289,7 +289,9 @@ Status SocketTransport::start_lanes(Nic& nic, const std::string& name, const pla
     poller.page =
         comms::lane_place(stats::process_page(), name, i, comms::monitor_settings(fabric_.monitor));
     if (nic.death_watch != nullptr && i == 0)
-      poller.on_look = [&watched = nic](TimePoint now) { watched.death_watch->look(watched, now); };
+      poller.on_check = [&watched = nic](TimePoint now) {
+        watched.death_watch->check(watched, now);
+      };
     nic.pollers.push_back(std::make_unique<comms::Poller>(std::move(poller), std::move(lanes[i])));
   }
   for (const auto& poller : nic.pollers) {

@@ -156,7 +156,7 @@ class SocketStream final : public Stream {
 
   // For the host: the state at its last check for losses.
   SentBytes sent_before;
-  TimePoint looked_at = TimePoint::min();
+  TimePoint checked_at = TimePoint::min();
 
   bool in_ready_list = false;
   bool in_send_list = false;

@@ -65,7 +65,7 @@ class HyStart {
  private:
   void start_round(SeqNum snd_nxt) {
     if (in_css_ && ++css_rounds_ >= kCssRounds) done_ = true;
-    if (!in_css_ && samples_ < kRttSamples) look_for_growth();
+    if (!in_css_ && samples_ < kRttSamples) check_growth();
     window_end_ = snd_nxt;
     if (samples_ > 0) last_round_min_ = round_min_;
     round_min_ = Duration::max();
@@ -81,11 +81,11 @@ class HyStart {
         css_baseline_ = Duration::max();
       }
     } else if (samples_ >= kRttSamples) {
-      look_for_growth();
+      check_growth();
     }
   }
 
-  void look_for_growth() {
+  void check_growth() {
     if (samples_ == 0 || last_round_min_ == Duration::max()) return;
     Duration growth = std::clamp(last_round_min_ / kMinRttDivisor, min_rtt_thresh_, kMaxRttThresh);
     if (samples_ == 1) growth *= 2;

@@ -27,7 +27,7 @@ Lane::Lane(TimePoint now, const std::string& name, std::unique_ptr<link::Link> l
       workers_(engine.copies.workers),
       worker_options_(std::move(workers)),
       engine_(with_events(engine, path_log_), &worker_threads_),
-      looked_for_losses_(now) {}
+      checked_for_losses_(now) {}
 
 void Lane::start() {
   if (engine_.copies() == nullptr) return;
@@ -67,7 +67,7 @@ std::string Lane::down_advice() const {
 }
 
 // Once a second, so that a port that only negotiates again is no news.
-void Lane::look_at_carrier(TimePoint now) {
+void Lane::check_carrier(TimePoint now) {
   if (!logs_carrier_) return;
   if (state() == LinkState::kUp) {
     if (std::exchange(has_logged_down_, false))
@@ -84,14 +84,14 @@ void Lane::look_at_carrier(TimePoint now) {
 
 // Checks the loss of the whole link. The line names the peer with the most retransmitted bytes.
 void Lane::on_watch(TimePoint now) {
-  look_at_carrier(now);
+  check_carrier(now);
   constexpr Duration kInterval = std::chrono::minutes(1);
   // A network without faults retransmits less than one byte in 200. Short samples are ignored.
   constexpr std::uint64_t kOneOf = 200;
   constexpr std::uint64_t kLeastBytes = 4U << 20;
-  const Duration span = now - looked_for_losses_;
+  const Duration span = now - checked_for_losses_;
   if (span < kInterval) return;
-  looked_for_losses_ = now;
+  checked_for_losses_ = now;
   const std::uint64_t all_sent = link_->counters().tx_bytes;
   const std::uint64_t all_repeated = engine_.stack().counters().tx_retransmitted_bytes;
   const std::uint64_t sent = all_sent - std::exchange(sent_before_, all_sent);

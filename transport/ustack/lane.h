@@ -63,7 +63,7 @@ class Lane final : public comms::Backend, private TurnEvents {
 
  private:
   NicCounts counts() const;
-  void look_at_carrier(TimePoint now);
+  void check_carrier(TimePoint now);
   void on_link_state(LinkState state) override;
   void on_warning(const Finding& finding) override { nic_log_.warn(finding); }
   void on_path_mtu(TimePoint now, const tcp::PathMtuChange& change) override {
@@ -84,7 +84,7 @@ class Lane final : public comms::Backend, private TurnEvents {
   bool logs_carrier_ = false;
   bool has_logged_down_ = false;
   // Time and counters at the last check for losses (on_watch()).
-  TimePoint looked_for_losses_;
+  TimePoint checked_for_losses_;
   std::uint64_t sent_before_ = 0;
   std::uint64_t repeated_before_ = 0;
   const TurnContext context_{*link_, clients_, *this};

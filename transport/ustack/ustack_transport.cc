@@ -302,7 +302,7 @@ Status UstackTransport::add_lane(Nic& nic, std::unique_ptr<link::Link> link,
   poller.on_thread_start = [source = source_] { source->on_thread_start(); };
   poller.on_thread_end = [source = source_] { source->on_thread_end(); };
   if (nic.death_watch != nullptr && lane == 0)
-    poller.on_look = [&nic](TimePoint now) { nic.death_watch->look(nic, now); };
+    poller.on_check = [&nic](TimePoint now) { nic.death_watch->check(nic, now); };
   try {
     auto backend = std::make_unique<Lane>(comms::Poller::read_clock(), poller.name, std::move(link),
                                           engine, carrier_advice(config), workers);

@@ -206,7 +206,7 @@ Result<MemoryKey*> CommEnd::register_memory(const Region& region) {
                          [](const auto& rail) { return rail->is_dead(); });
   };
   auto key = rails.registrations.add(region);
-  if (dead() != 0) control_thread_->look_for_dead(rails);
+  if (dead() != 0) control_thread_->check_for_dead(rails);
   return key;
 }
 

@@ -271,7 +271,7 @@ void ControlThread::advance(ControlConnection& control, TimePoint now) {
 void ControlThread::warn_of_strangers(TimePoint now) {
   for (const auto& rail : rails_) {
     if (!rail->listening || !rail->stranger_log.is_due(now)) continue;
-    const auto text = rail->stranger_log.look(
+    const auto text = rail->stranger_log.check(
         now, stats::totals_of(msg::kStrangerCounters, rail->strangers),
         sockets::ports_text(rail->device.exchange, rail->listening->endpoint));
     if (text) log::warn("{}: {}", rail->device.name, *text);

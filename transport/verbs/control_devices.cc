@@ -95,7 +95,7 @@ void ControlThread::on_port(Rail& rail, const ibv_async_event& event, const char
         "{}: the partition keys of {} have changed ({}): connections of another partition fail; "
         "is pkey_index = {} still right?",
         device.name, device.place(), words, device.pkey_index);
-  if (event.event_type != IBV_EVENT_PORT_ERR) look_at_address(rail, words);
+  if (event.event_type != IBV_EVENT_PORT_ERR) check_address(rail, words);
   if (event.event_type != IBV_EVENT_PORT_ERR && event.event_type != IBV_EVENT_PORT_ACTIVE) return;
   const bool is_down = event.event_type == IBV_EVENT_PORT_ERR;
   rail.is_port_down.store(is_down, std::memory_order_relaxed);
@@ -116,7 +116,7 @@ void ControlThread::on_port(Rail& rail, const ibv_async_event& event, const char
 }
 
 // Existing queue pairs keep the address with which they were joined.
-void ControlThread::look_at_address(Rail& rail, const char* words) {
+void ControlThread::check_address(Rail& rail, const char* words) {
   const Device& device = rail.device;
   if (device.is_iwarp) return;
   const PortAddress was = rail.address();
@@ -139,7 +139,7 @@ void ControlThread::look_at_address(Rail& rail, const char* words) {
               device.place(), now->gid.index);
 }
 
-void ControlThread::look_for_dead(const RailSet& rails) {
+void ControlThread::check_for_dead(const RailSet& rails) {
   const std::lock_guard lock(mutex_);
   for (const auto& rail : rails.rails)
     if (rail->is_dead())

@@ -77,7 +77,7 @@ class ControlThread {
             std::string_view why) noexcept;
 
   // A device of these may be dead: its connections go on over other rails, or fail.
-  void look_for_dead(const RailSet& rails);
+  void check_for_dead(const RailSet& rails);
   // Sends the notes that the connection has for the peer. The caller does not hold its lock.
   void send_notes(const std::shared_ptr<Connection>& connection) noexcept;
 
@@ -165,7 +165,7 @@ class ControlThread {
   // Sends the notes; the connection's lock is held.
   void send_notes(ControlConnection& control) noexcept;
   void on_port(Rail& rail, const ibv_async_event& event, const char* words);
-  void look_at_address(Rail& rail, const char* words);
+  void check_address(Rail& rail, const char* words);
   // Affects all connections over the device, or those that use `part` of it.
   void lose_device(OpenDevice& device, const FailedPart& part, const std::string& why);
   void on_end(ControlConnection& control, const Error& error);

@@ -21,7 +21,7 @@ namespace {
 
 constexpr auto kMostTrial = std::chrono::seconds(5);
 constexpr auto kAnswer = std::chrono::seconds(1);
-constexpr auto kLook = std::chrono::milliseconds(1);
+constexpr auto kPollInterval = std::chrono::milliseconds(1);
 
 // Why DMA-BUFs can't be registered; empty: they can. The call names no buffer: a driver that
 // supports them returns EBADF, another one that they are not supported.
@@ -63,7 +63,7 @@ std::string fault_of_loop(const Device& device, const std::shared_ptr<Connection
     const auto now = std::chrono::steady_clock::now();
     if (made->is_joined()) ends = std::min(ends, now + kAnswer);
     if (now > ends) return "a read of its own memory has no answer";
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kPollInterval);
   }
 }
 

@@ -23,7 +23,7 @@ class PortChooser {
               const std::string& sys_root)
       : api_(api), variables_(variables), exchange_(exchange), sys_root_(sys_root) {}
 
-  void look_at(ibv_device* device) {
+  void inspect(ibv_device* device) {
     if (!variables_.devices.fits(device->name)) {
       left_out_.push_back(fmt::format("{} (not meant)", device->name));
       return;
@@ -34,7 +34,7 @@ class PortChooser {
     if (const int error = api_.query_device((*opened)->context.get(), &attr); error != 0)
       return leave_out(fmt::format("{} can't be queried ({})", device->name, std::strerror(error)));
     for (std::uint8_t port = 1; port <= attr.phys_port_cnt; ++port)
-      look_at(*opened, *device, port, attr.phys_port_cnt == 1);
+      inspect(*opened, *device, port, attr.phys_port_cnt == 1);
   }
 
   // By PCI address, so that equal hosts have the same order regardless of device names; software
@@ -62,7 +62,7 @@ class PortChooser {
     left_out_.push_back(why);
   }
 
-  void look_at(const std::shared_ptr<OpenDevice>& opened, const ibv_device& device,
+  void inspect(const std::shared_ptr<OpenDevice>& opened, const ibv_device& device,
                std::uint8_t port, bool is_only_port) {
     ibv_port_attr state{};
     if (const int error = api_.query_port(opened->context.get(), port, &state); error != 0)
@@ -131,7 +131,7 @@ Result<config::Fabric, std::string> fabric_of(const Api& api, config::Fabric set
   fabric.path = variables.devices.is_set() ? "NCCL_IB_HCA=" + variables.devices_text
                                            : std::string("the choice of all active ports");
   PortChooser chooser(api, variables, exchange, sys_root);
-  for (ibv_device* const one : list.all()) chooser.look_at(one);
+  for (ibv_device* const one : list.all()) chooser.inspect(one);
   fabric.nics = chooser.taken();
   if (!fabric.nics.empty()) return fabric;
   return tl::unexpected(list.all().empty()

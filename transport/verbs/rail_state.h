@@ -37,7 +37,7 @@ struct RailState {
   };
 
   // A rail that does not serve is polled at this interval while the comm does not poll it.
-  static constexpr Duration kLook = std::chrono::milliseconds(2);
+  static constexpr Duration kCheckAfter = std::chrono::milliseconds(2);
   // Between the failure and the first offer.
   static constexpr Duration kFirstPause = std::chrono::seconds(1);
 
@@ -81,7 +81,7 @@ struct RailState {
   bool is_awaited = false;      // A rail of TCP that has not been up yet (Recovery::await_tcp).
   TimePoint due = kNever;       // When the next step is due.
   TimePoint gives_up = kNever;  // When the current step has failed.
-  Duration look{};              // Until a stream that is dialled is polled next.
+  Duration check_after{};       // Until a stream that is dialled is polled next.
   Duration pause{};             // Until the next offer.
   std::uint32_t proofs = 0;     // Work requests in flight that prove new queue pairs.
   Probe probe;

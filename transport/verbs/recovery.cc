@@ -205,7 +205,7 @@ Status Recovery::drain(RailState& state, TimePoint now) {
   if (state.health == Health::kMute) return fence_mute(state, now);
   if (state.gives_up == kAtOnce) state.gives_up = state.rail->is_dead() ? now : now + kDrain;
   if (count >= 0 && now < state.gives_up) {
-    state.due = now + RailState::kLook;
+    state.due = now + RailState::kCheckAfter;
     return {};
   }
   // The device gives nothing back, and may still write to memory.

@@ -23,7 +23,7 @@ using Step = RailNote::Step;
 // By default, a queue pair without a peer fails after 35 s.
 constexpr Duration kProof = std::chrono::seconds(40);
 // A stream that is dialled is polled at growing intervals, and for a shorter time.
-constexpr Duration kLongestLook = std::chrono::milliseconds(128);
+constexpr Duration kLongestCheck = std::chrono::milliseconds(128);
 constexpr Duration kStreamProof = std::chrono::seconds(10);
 constexpr const char* kMayTcpPass = "; may TCP pass to its ports first_port to last_port there?";
 constexpr Duration kLongestOfferPause = std::chrono::seconds(30);
@@ -212,7 +212,7 @@ Status Recovery::dial(RailState& state, const RailNote& told, TimePoint now) {
   state.health = Health::kProving;
   state.gives_up = now + kStreamProof;
   state.due = now;
-  state.look = RailState::kLook;
+  state.check_after = RailState::kCheckAfter;
   return {};
 }
 
@@ -236,8 +236,8 @@ Status Recovery::check_proofs(RailState& state, TimePoint now) {
     if (!welcome) return drop_offer(state, text_of(welcome.error()) + kMayTcpPass, now);
     if (now >= state.gives_up)
       return drop_offer(state, std::string("nobody answers there") + kMayTcpPass, now);
-    state.due = now + state.look;
-    state.look = std::min(2 * state.look, kLongestLook);
+    state.due = now + state.check_after;
+    state.check_after = std::min(2 * state.check_after, kLongestCheck);
     return *welcome ? rejoin(state) : Status();
   }
   std::array<ibv_wc, kMaxQueuePairs> completions;
@@ -248,7 +248,7 @@ Status Recovery::check_proofs(RailState& state, TimePoint now) {
   if (!is_well || now >= state.gives_up)
     return drop_offer(state, "nothing comes back from it", now);
   state.proofs -= static_cast<std::uint32_t>(count);
-  state.due = now + RailState::kLook;
+  state.due = now + RailState::kCheckAfter;
   return state.proofs == 0 ? rejoin(state) : Status();
 }
 

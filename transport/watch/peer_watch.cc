@@ -20,8 +20,8 @@ constexpr std::uint32_t kMagic = 0x6863777a;  // "zwch"
 constexpr std::uint32_t kVersion = 2;
 constexpr std::uint32_t kSharesNic = 1;  // A flag.
 constexpr std::size_t kHostBytes = 64;
-constexpr int kEventsPerLook = 32;
-constexpr int kCallersPerLook = 8;
+constexpr int kEventsPerPoll = 32;
+constexpr int kCallersPerPoll = 8;
 
 // The hello's layout on the wire.
 struct Hello {
@@ -131,11 +131,11 @@ void PeerWatch::dial(IpAddress nic, Endpoint to, const Proof& proof) {
   ++greeting_;
 }
 
-std::vector<Peer> PeerWatch::look(TimePoint now) {
+std::vector<Peer> PeerWatch::poll(TimePoint now) {
   std::vector<Peer> gone;
   const std::lock_guard lock(mutex_);
-  std::array<epoll_event, kEventsPerLook> events;
-  const int count = epoll_wait(epoll_.get(), events.data(), kEventsPerLook, 0);
+  std::array<epoll_event, kEventsPerPoll> events;
+  const int count = epoll_wait(epoll_.get(), events.data(), kEventsPerPoll, 0);
   for (int i = 0; i < count; ++i) {
     const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
     if (id == kListener) {
@@ -161,7 +161,7 @@ std::vector<Peer> PeerWatch::look(TimePoint now) {
 }
 
 void PeerWatch::accept_some() {
-  for (int i = 0; i < kCallersPerLook; ++i) {
+  for (int i = 0; i < kCallersPerPoll; ++i) {
     Conversation c;
     c.fd = Fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!c.fd) return;

@@ -19,7 +19,7 @@
 // the caller's: only a process that was given a handle of the called process knows it. The answer
 // repeats it. Nothing else is sent.
 //
-// One thread calls look(), any thread the rest. Nothing blocks.
+// One thread calls poll(), any thread the rest. Nothing blocks.
 #pragma once
 
 #include <array>
@@ -74,7 +74,7 @@ class PeerWatch {
   // Makes progress on all connections; `now` is CLOCK_MONOTONIC. Returns the peers whose kernel has
   // ended their last connection with us, except those that share their NIC: for them the job's own
   // connections tell more.
-  std::vector<Peer> look(TimePoint now);
+  std::vector<Peer> poll(TimePoint now);
 
   // Peers that have sent their hello and are alive.
   std::size_t peers() const;

@@ -20,7 +20,7 @@ TEST(Baton, IsHeldByOneThreadAtATime) {
   EXPECT_FALSE(baton.try_take_politely());
   baton.give();
   EXPECT_TRUE(baton.try_take_politely());
-  baton.give_and_look();
+  baton.give_and_check();
   EXPECT_TRUE(baton.try_take());
 }
 
@@ -91,7 +91,7 @@ TEST(Baton, RingIsHeardByTheGiverOrTheRingingThreadGetsTheBaton) {
     if (!baton.try_take()) ADD_FAILURE() << "round " << i;
     round.store(i, std::memory_order_release);
     for (int delay = i % 1024; delay > 0; --delay) asm volatile("nop");
-    baton.give_and_look();
+    baton.give_and_check();
     const bool heard = bell.any();
     for (int spins = 0; ringer_done.load(std::memory_order_acquire) != i; ++spins)
       if (spins % 16384 == 16383) std::this_thread::yield();

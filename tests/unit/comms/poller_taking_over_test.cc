@@ -68,12 +68,12 @@ class TakingOver : public testing::Test {
     config.name = "mem0";
     config.takes_over = true;
     config.stall_timeout = stall_timeout;
-    config.on_look = [this](TimePoint) { on_look(); };
+    config.on_check = [this](TimePoint) { on_check(); };
     auto owned = std::make_unique<LadenBackend>(starts_);
     backend = owned.get();
     poller.emplace(config, std::move(owned));
   }
-  // Not in the constructor: the thread calls the virtual on_look().
+  // Not in the constructor: the thread calls the virtual on_check().
   void SetUp() override { ASSERT_TRUE(poller->start()); }
   void TearDown() override {
     if (poller) poller->stop();
@@ -87,7 +87,7 @@ class TakingOver : public testing::Test {
     }
   }
   // Called on the background thread between two turns, without the baton.
-  virtual void on_look() {}
+  virtual void on_check() {}
   bool is_driven_here() const { return backend->turns_elsewhere == 0; }
   // A background thread that has not taken over would need a second for so many turns.
   void wait_until_taken_over() {
@@ -159,7 +159,7 @@ class StallingWhileTakenOver : public TakingOver {
     lets_it_run = true;
     TakingOver::TearDown();
   }
-  void on_look() override {
+  void on_check() override {
     while (!lets_it_run) yielder.yield();
   }
 
@@ -198,7 +198,7 @@ class StallingOften : public TakingOver {
     ends = true;
     TakingOver::TearDown();
   }
-  void on_look() override {
+  void on_check() override {
     const int before = backend->turns;
     while (!ends && backend->turns == before) yielder.yield();
     ++stalls;

@@ -115,7 +115,7 @@ TEST(Poller, ThreadThatRanLate_IsLoggedAtTheEnd) {
     PollerConfig config;
     config.name = "mem0";
     config.dedicated = true;
-    config.on_look = [&](TimePoint) {
+    config.on_check = [&](TimePoint) {
       if (++looks == 3) std::this_thread::sleep_for(20ms);
     };
     Poller poller(config, std::make_unique<CountingBackend>(starts));

@@ -18,8 +18,8 @@ using std::chrono::microseconds;
 class StallWatchTest : public testing::Test {
  protected:
   // Calls it until one call looks.
-  std::optional<std::uint64_t> look() {
-    for (std::uint32_t i = 1; i < StallWatch::kCallsPerLook; ++i)
+  std::optional<std::uint64_t> check() {
+    for (std::uint32_t i = 1; i < StallWatch::kCallsPerCheck; ++i)
       EXPECT_FALSE(watch_.stuck_at(turns_, read_clock_));
     return watch_.stuck_at(turns_, read_clock_);
   }
@@ -35,28 +35,28 @@ class StallWatchTest : public testing::Test {
 };
 
 TEST_F(StallWatchTest, TurnsThatStandStillForTheTimeoutAreReported) {
-  EXPECT_EQ(look(), std::nullopt);
+  EXPECT_EQ(check(), std::nullopt);
   now_ += microseconds(199);
-  EXPECT_EQ(look(), std::nullopt);
+  EXPECT_EQ(check(), std::nullopt);
   now_ += microseconds(1);
-  EXPECT_EQ(look(), 7U);
-  EXPECT_EQ(look(), 7U) << "no thread has run one since";
+  EXPECT_EQ(check(), 7U);
+  EXPECT_EQ(check(), 7U) << "no thread has run one since";
   turns_ = 8;
-  EXPECT_EQ(look(), std::nullopt);
+  EXPECT_EQ(check(), std::nullopt);
 }
 
 // The calling thread was scheduled out itself, or had other work.
 TEST_F(StallWatchTest, TurnsThatRanSinceTheLastLookAreNotReportedHoweverLongAgoItWas) {
-  EXPECT_EQ(look(), std::nullopt);
+  EXPECT_EQ(check(), std::nullopt);
   now_ += std::chrono::seconds(1);
   turns_ = 8;
-  EXPECT_EQ(look(), std::nullopt);
+  EXPECT_EQ(check(), std::nullopt);
   now_ += microseconds(199);
-  EXPECT_EQ(look(), std::nullopt) << "counted from the look that saw a new turn";
+  EXPECT_EQ(check(), std::nullopt) << "counted from the check that saw a new turn";
 }
 
 TEST_F(StallWatchTest, ClockIsReadOncePerLook) {
-  for (std::uint32_t i = 0; i < 10 * StallWatch::kCallsPerLook; ++i)
+  for (std::uint32_t i = 0; i < 10 * StallWatch::kCallsPerCheck; ++i)
     watch_.stuck_at(turns_, read_clock_);
   EXPECT_EQ(clock_readings_, 10);
 }

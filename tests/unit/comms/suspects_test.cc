@@ -16,10 +16,10 @@ class SuspectsTest : public testing::Test {
   static constexpr Ipv4Address kNic{0x0a010001};
 
   // Looks each millisecond, until `ends`. A living peer answers each probe after `answers_after`.
-  void look_until(TimePoint ends) {
+  void check_until(TimePoint ends) {
     for (; now <= ends; now += 1ms) {
       if (answer_at <= now) heard = std::exchange(answer_at, kNever);
-      suspects.look(
+      suspects.check(
           now,
           [&](IpAddress nic) {
             EXPECT_EQ(nic, kNic);
@@ -45,9 +45,9 @@ class SuspectsTest : public testing::Test {
 
 TEST_F(SuspectsTest, SilentPeerIsDeadAfterHalfASecond) {
   suspects.add(now, {kNic, 7, "host"});
-  look_until(TimePoint{1499ms});
+  check_until(TimePoint{1499ms});
   EXPECT_EQ(dead, 0);
-  look_until(TimePoint{1510ms});
+  check_until(TimePoint{1510ms});
   EXPECT_EQ(dead, 1);
   EXPECT_EQ(probes, Suspects::kProbes);
   EXPECT_TRUE(suspects.empty());
@@ -57,7 +57,7 @@ TEST_F(SuspectsTest, PeerThatAnswersAProbeLives) {
   for (const Duration after : {0ms, 10ms, 90ms, 350ms}) {
     answers_after = after;
     suspects.add(now, {kNic, 7, "host"});
-    look_until(now + 1s);
+    check_until(now + 1s);
     answer_at = kNever;
     EXPECT_EQ(dead, 0) << after.count();
     EXPECT_TRUE(suspects.empty());
@@ -68,37 +68,37 @@ TEST_F(SuspectsTest, PeerThatAnswersAProbeLives) {
 TEST_F(SuspectsTest, FramesInFlightAtTheDeathAreNoSignOfLife) {
   suspects.add(now, {kNic, 7, "host"});
   answer_at = now + 20ms;
-  look_until(now + 600ms);
+  check_until(now + 600ms);
   EXPECT_EQ(dead, 1);
 }
 
 // After a stall the answers may still wait in this host's receive ring.
 TEST_F(SuspectsTest, ProbesAgainAfterAStallOfTheCaller) {
   suspects.add(now, {kNic, 7, "host"});
-  look_until(now + 120ms);
+  check_until(now + 120ms);
   now += 10s;
-  look_until(now + 50ms);
+  check_until(now + 50ms);
   EXPECT_EQ(dead, 0);
   answers_after = 1ms;
-  look_until(now + 1s);
+  check_until(now + 1s);
   EXPECT_EQ(dead, 0);
   EXPECT_TRUE(suspects.empty());
 }
 
 TEST_F(SuspectsTest, ProbesAgainAfterAStallBeforeTheLastLook) {
   suspects.add(now, {kNic, 7, "host"});
-  look_until(now + 490ms);
+  check_until(now + 490ms);
   now += 100ms;
-  look_until(now);
+  check_until(now);
   EXPECT_EQ(dead, 0);
-  look_until(now + 200ms);
+  check_until(now + 200ms);
   EXPECT_EQ(dead, 1) << "one more probe, and no more";
 }
 
 TEST_F(SuspectsTest, PeerOfTheSameNicIsAddedOnce) {
   suspects.add(now, {kNic, 7, "host"});
   suspects.add(now, {kNic, 7, "host"});
-  look_until(now + 1s);
+  check_until(now + 1s);
   EXPECT_EQ(dead, 1);
 }
 

@@ -10,10 +10,10 @@ namespace {
 using namespace std::chrono_literals;
 
 struct CountWatchTest : testing::Test {
-  std::optional<CountFinding> look(Duration later) {
+  std::optional<CountFinding> check(Duration later) {
     now += later;
     const std::array<CountWatch::Part, 2> totals = {{{"silent", silent}, {"senseless", senseless}}};
-    return watch.look(now, 10, totals);
+    return watch.check(now, 10, totals);
   }
   CountWatch watch;
   std::uint64_t silent = 0;
@@ -22,18 +22,18 @@ struct CountWatchTest : testing::Test {
 };
 
 TEST_F(CountWatchTest, FewEventsAreNotReported) {
-  EXPECT_FALSE(look(0s));
+  EXPECT_FALSE(check(0s));
   for (int minute = 0; minute < 10; ++minute) {
     silent += 9;
-    EXPECT_FALSE(look(61s));
+    EXPECT_FALSE(check(61s));
   }
 }
 
 TEST_F(CountWatchTest, ManyEventsAreReportedByKind) {
-  EXPECT_FALSE(look(0s));
+  EXPECT_FALSE(check(0s));
   silent = 30;
   senseless = 7;
-  const auto found = look(3s);
+  const auto found = check(3s);
   ASSERT_TRUE(found);
   EXPECT_EQ(describe(*found, {"rejected", "connections"}, "close the port"),
             "rejected 37 connections in 3 s (30 silent, 7 senseless): close the port");
@@ -44,7 +44,7 @@ TEST_F(CountWatchTest, ReportsOnceAMinuteWithAllEventsSince) {
   std::uint64_t told = 0;
   for (int second = 0; second < 600; ++second) {
     silent += 100;
-    if (const auto found = look(1s)) {
+    if (const auto found = check(1s)) {
       ++lines;
       told += found->total();
     }

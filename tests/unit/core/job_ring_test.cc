@@ -28,13 +28,13 @@ TEST(JobRing, JobsComeBackInOrderWithTheirAnswers) {
   EXPECT_FALSE(ring.work(kAdd)) << "nothing is published";
   EXPECT_TRUE(ring.publish());
   EXPECT_FALSE(ring.publish()) << "nothing new";
-  ring.look(kNothing);
+  ring.reap(kNothing);
   EXPECT_EQ(ring.first_done(), nullptr);
   EXPECT_TRUE(ring.work(kAdd));
   EXPECT_EQ(ring.first_done(), nullptr) << "before it is looked for";
   std::uint64_t known = 0;
-  ring.look([&](const Sum& job) { known += job.answer; });
-  ring.look([&](const Sum& job) { known += job.answer; });
+  ring.reap([&](const Sum& job) { known += job.answer; });
+  ring.reap([&](const Sum& job) { known += job.answer; });
   EXPECT_EQ(known, 3U) << "once";
   ASSERT_NE(ring.first_done(), nullptr);
   EXPECT_EQ(ring.first_done()->answer, 3U);
@@ -44,7 +44,7 @@ TEST(JobRing, JobsComeBackInOrderWithTheirAnswers) {
   EXPECT_FALSE(ring.is_done(ring.position()));
   EXPECT_TRUE(ring.work(kAdd));
   EXPECT_TRUE(ring.is_done(ring.position()));
-  ring.look(kNothing);
+  ring.reap(kNothing);
   EXPECT_EQ(ring.first_done()->answer, 7U);
   ring.take_first();
   EXPECT_TRUE(ring.is_empty());
@@ -61,7 +61,7 @@ TEST(JobRing, ASlotIsFreeWhenItsJobWasTakenBack) {
   while (ring.work(kAdd)) {
   }
   EXPECT_EQ(ring.room(), 0U);
-  ring.look(kNothing);
+  ring.reap(kNothing);
   ring.take_first();
   EXPECT_EQ(ring.room(), 1U);
   std::uint64_t seen = 1;
@@ -81,7 +81,7 @@ TEST(JobRing, CarriesJobsBetweenThreads) {
   for (std::uint64_t next = 0; back < kJobs;) {
     for (; next < kJobs && ring.room() != 0; ++next) ring.put({next, 1});
     ring.publish();
-    ring.look(kNothing);
+    ring.reap(kNothing);
     for (; const Sum* const job = ring.first_done(); ++back) {
       ASSERT_EQ(job->answer, back + 1);
       ring.take_first();

@@ -47,7 +47,7 @@ class WorkerThreadsTest : public testing::Test {
   }
   void wait(std::size_t worker) {
     while (!rings[worker].is_done(rings[worker].position())) ASSERT_TRUE(workers.wait_for(worker));
-    rings[worker].look([](const Job&) {});
+    rings[worker].reap([](const Job&) {});
     while (rings[worker].first_done() != nullptr) rings[worker].take_first();
   }
 

@@ -136,7 +136,7 @@ TEST_F(PortLinkTest, KeepsMemoryMappedThatTheRingMayStillReferTo) {
   link_->unmap_memory(key);
   EXPECT_EQ(memory_.ranges(), 1U);
   EXPECT_EQ(link_->map_memory(user.data(), 100), kUnmapped) << "it may be other memory by now";
-  // look_after_port() runs ten times a second.
+  // check_port() runs ten times a second.
   std::array<RxFrame, 8> none;
   const auto look = [&] {
     ASSERT_EQ(rte_eth_dev_set_link_down(id), 0);

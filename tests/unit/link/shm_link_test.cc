@@ -303,7 +303,7 @@ TEST_F(ShmLink, APeerThatBreaksTheProtocolIsDropped) {
     region.reset();
     for (int i = 0; i < 6 && region == nullptr; ++i) {
       now_ += 1s;
-      region = meeting->look(now_);
+      region = meeting->poll(now_);
       server_->transmit_room(now_);
     }
     ASSERT_NE(region, nullptr);

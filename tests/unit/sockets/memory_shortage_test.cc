@@ -47,7 +47,7 @@ TEST(MemoryShortage, OmitsLogLinesAndNothingElse) {
   const auto listener = comms::CommListener::open(host);
   ASSERT_TRUE(listener);
   for (std::size_t nth = 1;; ++nth) {
-    std::this_thread::sleep_for(comms::StrangerLog::kLookInterval);  // The next check is due.
+    std::this_thread::sleep_for(comms::StrangerLog::kCheckInterval);  // The next check is due.
     test::FailingAllocation failing(nth);
     EXPECT_TRUE(failing.during([&] { return (*listener)->accept(); }));
     if (!failing.has_failed()) break;

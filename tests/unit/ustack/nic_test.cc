@@ -25,7 +25,7 @@ namespace {
 TEST(Nic, AllPollersExistWhileTheFirstVisitsThem) {
   const config::Fabric fabric = one_nic_fabric(0);
   auto nic = std::make_unique<Nic>(fabric.nics[0]);
-  std::atomic<bool> is_looking{false};
+  std::atomic<bool> is_checking{false};
   std::atomic<int> missing{0};
   std::vector<std::unique_ptr<link::Link>> far_ends;
   for (int queue = 0; queue < 3; ++queue) {
@@ -34,8 +34,8 @@ TEST(Nic, AllPollersExistWhileTheFirstVisitsThem) {
     comms::PollerConfig poller;
     poller.name = poller.thread = "queue" + std::to_string(queue);
     if (queue == 0)
-      poller.on_look = [&pollers = nic->pollers, &is_looking, &missing](TimePoint) {
-        if (is_looking.exchange(true)) return;
+      poller.on_check = [&pollers = nic->pollers, &is_checking, &missing](TimePoint) {
+        if (is_checking.exchange(true)) return;
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
         missing = 3 - static_cast<int>(pollers.size());
         for (const auto& one : pollers) missing += one == nullptr;
@@ -47,7 +47,7 @@ TEST(Nic, AllPollersExistWhileTheFirstVisitsThem) {
                                        *engine)));
   }
   for (const auto& poller : nic->pollers) ASSERT_TRUE(poller->start());
-  while (!is_looking) std::this_thread::yield();
+  while (!is_checking) std::this_thread::yield();
   nic.reset();
   EXPECT_EQ(missing, 0);
 }

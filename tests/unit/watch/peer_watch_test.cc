@@ -37,12 +37,12 @@ std::unique_ptr<PeerWatch> open_watch(IpAddress nic, std::size_t max_peers = 64,
 
 TimePoint now() { return TimePoint(std::chrono::steady_clock::now().time_since_epoch()); }
 
-// Calls look() of all of them until `until` holds.
-bool look_until(std::initializer_list<PeerWatch*> watches, const std::function<bool()>& until) {
+// Calls poll() of all of them until `until` holds.
+bool check_until(std::initializer_list<PeerWatch*> watches, const std::function<bool()>& until) {
   const TimePoint ends = now() + std::chrono::seconds(10);
   while (!until()) {
     if (now() > ends) return false;
-    for (PeerWatch* watch : watches) EXPECT_TRUE(watch->look(now()).empty());
+    for (PeerWatch* watch : watches) EXPECT_TRUE(watch->poll(now()).empty());
     sched_yield();
   }
   return true;
@@ -51,7 +51,7 @@ bool look_until(std::initializer_list<PeerWatch*> watches, const std::function<b
 std::vector<Peer> gone_from(PeerWatch& watch) {
   const TimePoint ends = now() + std::chrono::seconds(10);
   while (now() < ends) {
-    if (auto gone = watch.look(now()); !gone.empty()) return gone;
+    if (auto gone = watch.poll(now()); !gone.empty()) return gone;
     sched_yield();
   }
   return {};
@@ -60,7 +60,8 @@ std::vector<Peer> gone_from(PeerWatch& watch) {
 bool meet(PeerWatch& caller, IpAddress nic, PeerWatch& called) {
   called.expect(kProof);
   caller.dial(nic, called.endpoint(), kProof);
-  return look_until({&caller, &called}, [&] { return caller.peers() == 1 && called.peers() == 1; });
+  return check_until({&caller, &called},
+                     [&] { return caller.peers() == 1 && called.peers() == 1; });
 }
 
 class Socket {
@@ -118,12 +119,12 @@ TEST(PeerWatch, OneConnectionServesAllCommsOfAPair) {
   auto b = open_watch(kNicB);
   b->expect(kProof);
   for (int i = 0; i < 5; ++i) a->dial(kNicB, b->endpoint(), kProof);
-  ASSERT_TRUE(look_until({a.get(), b.get()}, [&] { return a->peers() == 1 && b->peers() == 1; }));
+  ASSERT_TRUE(check_until({a.get(), b.get()}, [&] { return a->peers() == 1 && b->peers() == 1; }));
   b->dial(kNicA, a->endpoint(), kProof);  // Comms in the other direction.
   a->dial(kNicB, b->endpoint(), kProof);
   for (int i = 0; i < 10; ++i) {
-    EXPECT_TRUE(a->look(now()).empty());
-    EXPECT_TRUE(b->look(now()).empty());
+    EXPECT_TRUE(a->poll(now()).empty());
+    EXPECT_TRUE(b->poll(now()).empty());
   }
   EXPECT_EQ(a->peers(), 1U);
   EXPECT_EQ(b->peers(), 1U);
@@ -137,7 +138,7 @@ TEST(PeerWatch, AnEndIsIgnoredWhileAnotherConnectionStands) {
   b->expect(kProof);
   a->dial(kNicB, b->endpoint(), kProof);
   b->dial(kNicA, a->endpoint(), kProof);
-  ASSERT_TRUE(look_until({a.get(), b.get()}, [&] { return a->peers() == 2 && b->peers() == 2; }));
+  ASSERT_TRUE(check_until({a.get(), b.get()}, [&] { return a->peers() == 2 && b->peers() == 2; }));
   b.reset();
   EXPECT_EQ(gone_from(*a).size(), 1U);
   EXPECT_EQ(a->peers(), 0U);
@@ -156,14 +157,14 @@ TEST(PeerWatch, ProcessesThatShareANicAreWatchedOneByOne) {
   for (PeerWatch* const b : {b1.get(), b2.get()}) {
     b->expect(kProof);
     a->dial(kNicB, b->endpoint(), kProof);
-    ASSERT_TRUE(look_until({a.get(), b1.get(), b2.get()}, [&] { return b->peers() == 1; }));
+    ASSERT_TRUE(check_until({a.get(), b1.get(), b2.get()}, [&] { return b->peers() == 1; }));
   }
-  ASSERT_TRUE(look_until({a.get()}, [&] { return a->peers() == 2; }));
+  ASSERT_TRUE(check_until({a.get()}, [&] { return a->peers() == 2; }));
   a->dial(kNicB, b1->endpoint(), kProof);
-  EXPECT_TRUE(look_until({a.get(), b1.get()}, [&] { return a->peers() == 2; }));
+  EXPECT_TRUE(check_until({a.get(), b1.get()}, [&] { return a->peers() == 2; }));
 
   b1.reset();
-  EXPECT_TRUE(look_until({a.get()}, [&] { return a->peers() == 1; })) << "and no loss is reported";
+  EXPECT_TRUE(check_until({a.get()}, [&] { return a->peers() == 1; })) << "and no loss is reported";
   a.reset();
   const auto gone = gone_from(*b2);
   ASSERT_EQ(gone.size(), 1U);
@@ -181,7 +182,7 @@ pid_t start_child(
   auto watch = open_watch(kNicB);
   watch->dial(kNicA, to, kProof);
   while (watch->peers() != 1) {
-    watch->look(now());
+    watch->poll(now());
     sched_yield();
   }
   then();
@@ -196,7 +197,7 @@ void reap(pid_t child) {
 TEST(PeerWatch, AKilledProcessIsDetectedAtOnce) {
   auto watch = open_watch(kNicA);
   const pid_t child = start_child(*watch);
-  ASSERT_TRUE(look_until({watch.get()}, [&] { return watch->peers() == 1; }));
+  ASSERT_TRUE(check_until({watch.get()}, [&] { return watch->peers() == 1; }));
   const TimePoint killed = now();
   reap(child);
   const auto gone = gone_from(*watch);
@@ -220,7 +221,7 @@ TEST(PeerWatch, AKilledProcessIsDetectedThoughItsChildLivesOn) {
               static_cast<ssize_t>(sizeof(grandchild)));
   });
   pid_t grandchild = 0;
-  ASSERT_TRUE(look_until({watch.get()}, [&] { return watch->peers() == 1; }));
+  ASSERT_TRUE(check_until({watch.get()}, [&] { return watch->peers() == 1; }));
   ASSERT_EQ(read(channel[0], &grandchild, sizeof(grandchild)),
             static_cast<ssize_t>(sizeof(grandchild)));
   reap(child);
@@ -233,12 +234,12 @@ TEST(PeerWatch, AKilledProcessIsDetectedThoughItsChildLivesOn) {
 TEST(PeerWatch, AStoppedProcessIsNotGone) {
   auto watch = open_watch(kNicA);
   const pid_t child = start_child(*watch);
-  ASSERT_TRUE(look_until({watch.get()}, [&] { return watch->peers() == 1; }));
+  ASSERT_TRUE(check_until({watch.get()}, [&] { return watch->peers() == 1; }));
   kill(child, SIGSTOP);
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
   ASSERT_TRUE(WIFSTOPPED(status));
-  for (int i = 0; i < 100; ++i) EXPECT_TRUE(watch->look(now()).empty());
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(watch->poll(now()).empty());
   EXPECT_EQ(watch->peers(), 1U);
   reap(child);
 }
@@ -258,10 +259,11 @@ TEST(PeerWatch, StrangersAreDroppedAndCounted) {
     const Socket stranger(watch->endpoint());
     stranger.say(hello);
     ++expected;
-    EXPECT_TRUE(look_until({watch.get()}, [&] { return watch->counters().strangers == expected; }));
+    EXPECT_TRUE(
+        check_until({watch.get()}, [&] { return watch->counters().strangers == expected; }));
   }
   { const Socket leaves(watch->endpoint()); }
-  EXPECT_TRUE(look_until({watch.get()}, [&] { return watch->counters().strangers == 4; }));
+  EXPECT_TRUE(check_until({watch.get()}, [&] { return watch->counters().strangers == 4; }));
   EXPECT_EQ(watch->peers(), 0U);
 }
 
@@ -270,9 +272,9 @@ TEST(PeerWatch, ASlowStrangerIsDroppedInTime) {
   const Socket slow(watch->endpoint());
   slow.say({0x6863777a});
   const TimePoint came = now();
-  for (int i = 0; i < 100; ++i) EXPECT_TRUE(watch->look(came).empty());
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(watch->poll(came).empty());
   EXPECT_EQ(watch->counters().strangers, 0U);
-  EXPECT_TRUE(watch->look(came + std::chrono::seconds(6)).empty());
+  EXPECT_TRUE(watch->poll(came + std::chrono::seconds(6)).empty());
   EXPECT_EQ(watch->counters().strangers, 1U);
 }
 
@@ -281,7 +283,7 @@ TEST(PeerWatch, ManySilentStrangersDoNotBlockPeers) {
   auto peer = open_watch(kNicB);
   std::vector<Socket> strangers;
   for (int i = 0; i < 100; ++i) strangers.emplace_back(watch->endpoint());
-  ASSERT_TRUE(look_until({watch.get()}, [&] { return watch->counters().strangers >= 68; }));
+  ASSERT_TRUE(check_until({watch.get()}, [&] { return watch->counters().strangers >= 68; }));
   EXPECT_TRUE(meet(*peer, kNicA, *watch));
 }
 
@@ -293,7 +295,7 @@ TEST(PeerWatch, TheTableIsBounded) {
     callers.push_back(open_watch(Ipv4Address{kNicB.value + i}));
     callers.back()->dial(kNicA, watch->endpoint(), kProof);
     PeerWatch& caller = *callers.back();
-    ASSERT_TRUE(look_until({watch.get(), &caller}, [&] {
+    ASSERT_TRUE(check_until({watch.get(), &caller}, [&] {
       return caller.peers() == 1 || caller.counters().unreachable == 1;
     }));
   }
@@ -310,7 +312,7 @@ TEST(PeerWatch, APortWithoutAListenerIsReportedOnce) {
   const Endpoint nobody = open_watch(kNicB)->endpoint();  // Already closed.
   for (std::uint64_t i = 1; i <= 2; ++i) {
     watch->dial(kNicB, nobody, kProof);
-    ASSERT_TRUE(look_until({watch.get()}, [&] { return watch->counters().unreachable == i; }));
+    ASSERT_TRUE(check_until({watch.get()}, [&] { return watch->counters().unreachable == i; }));
   }
   EXPECT_EQ(watch->take_trouble(), to_string(nobody) + ": Connection refused");
   EXPECT_EQ(watch->take_trouble(), "");
@@ -321,18 +323,18 @@ TEST(PeerWatch, AnotherProcessAtThePortIsNoPeer) {
   auto b = open_watch(kNicB);
   b->expect(kOtherProof);
   a->dial(kNicB, b->endpoint(), kProof);
-  ASSERT_TRUE(look_until({a.get(), b.get()}, [&] { return a->counters().unreachable == 1; }));
+  ASSERT_TRUE(check_until({a.get(), b.get()}, [&] { return a->counters().unreachable == 1; }));
   EXPECT_EQ(b->counters().strangers, 1U);
   EXPECT_EQ(a->peers() + b->peers(), 0U);
 }
 
 TEST(PeerWatch, ASilentPeerIsGivenUp) {
   auto watch = open_watch(kNicA);
-  const auto silent = open_watch(kNicB);  // Accepts, but never calls look().
+  const auto silent = open_watch(kNicB);  // Accepts, but never calls poll().
   watch->dial(kNicB, silent->endpoint(), kProof);
   const TimePoint called = now();
-  for (int i = 0; i < 100; ++i) EXPECT_TRUE(watch->look(called).empty());
-  EXPECT_TRUE(watch->look(called + std::chrono::seconds(6)).empty());
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(watch->poll(called).empty());
+  EXPECT_TRUE(watch->poll(called + std::chrono::seconds(6)).empty());
   EXPECT_EQ(watch->counters().unreachable, 1U);
 }
 

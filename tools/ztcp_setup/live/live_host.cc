@@ -254,7 +254,7 @@ std::optional<Holder> LiveHost::holder_of(const std::string& node) {
   if (auto holder = holder_in_sight(node)) return holder;
   // A group can be opened only once. A failing open is the one sure sign of a user, but a read-only
   // command must not try: a job that starts at that moment would be refused.
-  if (purpose_ == Purpose::kLook) return std::nullopt;
+  if (purpose_ == Purpose::kInspect) return std::nullopt;
   const Descriptor open(::open(at(node).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (open.get() >= 0 || errno != EBUSY) return std::nullopt;
   return Holder{};

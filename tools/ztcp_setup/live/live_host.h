@@ -18,8 +18,8 @@ namespace ztcp::setup {
 
 class LiveHost : public Host {
  public:
-  // For kLook nothing is opened that a job may want at the same moment.
-  enum class Purpose : std::uint8_t { kLook, kChange };
+  // For kInspect nothing is opened that a job may want at the same moment.
+  enum class Purpose : std::uint8_t { kInspect, kChange };
   explicit LiveHost(Purpose purpose, const std::string& root = "/");
 
   FileFacts facts(const std::string& path) override { return machine_.facts(path); }

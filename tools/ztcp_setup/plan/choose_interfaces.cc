@@ -25,7 +25,7 @@ class InterfaceChooser {
 
   bool choose() {
     const std::size_t faults = plan_.notes.size();
-    for (config::HostNic& nic : plan_.topology.nics) look_at(nic);
+    for (config::HostNic& nic : plan_.topology.nics) inspect(nic);
     judge_existing();
     if (plan_.notes.size() != faults && plan_.has_faults()) return false;
     share_kernel_nics(input_, nothing_to_use(), plan_);
@@ -78,7 +78,7 @@ class InterfaceChooser {
   }
 
   // Replaces the judgement for ztcp's own TCP by one for kernel sockets.
-  void look_at(config::HostNic& nic) {
+  void inspect(config::HostNic& nic) {
     nic.unfit.clear();
     nic.address.reset();
     nic.address_interface.clear();

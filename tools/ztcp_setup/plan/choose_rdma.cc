@@ -45,13 +45,13 @@ class RdmaChooser {
   void choose() {
     plan_.topology.nics = plan_.topology.rdma;
     plan_.topology.distances = plan_.topology.rdma_distances;
-    for (config::HostNic& nic : plan_.topology.nics) look_at(nic);
+    for (config::HostNic& nic : plan_.topology.nics) inspect(nic);
     judge_existing();
     if (!plan_.has_faults()) share_kernel_nics(input_, nothing_to_use(), plan_);
   }
 
  private:
-  void look_at(config::HostNic& nic) const {
+  void inspect(config::HostNic& nic) const {
     const auto gid = gid_of(input_, nic);
     nic.gid = gid ? describe(*gid) : std::string(is_iwarp(nic) ? "none" : "");
     const LocalAddress* const own = address_for(nic);

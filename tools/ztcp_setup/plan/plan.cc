@@ -27,7 +27,7 @@ config::Selection selection_of(const PlanInput& input) {
 }
 
 // Returns false, with a fault, if the machine can't be read.
-bool look(const PlanInput& input, Plan& plan) {
+bool inspect(const PlanInput& input, Plan& plan) {
   auto network = input.host.network();
   if (!network) return plan.fault("machine", network.error()), false;
   plan.network = std::move(*network);
@@ -169,7 +169,7 @@ bool Plan::has_faults() const {
 
 Plan make_plan(const PlanInput& input) {
   Plan plan;
-  if (!look(input, plan)) return plan;
+  if (!inspect(input, plan)) return plan;
   judge_request(input, plan);
   choose_nics(input, plan);
   if (plan.pairs.empty()) return plan;

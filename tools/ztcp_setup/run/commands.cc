@@ -31,7 +31,7 @@ namespace ztcp::setup {
 
 int write_local_fabric(const Options& options) {
   LocalRequest request = options.local;
-  LiveHost host(LiveHost::Purpose::kLook);
+  LiveHost host(LiveHost::Purpose::kInspect);
   request.cpus = static_cast<unsigned>(std::max<std::size_t>(usable_cpus(host).count(), 1));
   const auto fabric = plan_local(request);
   if (!fabric) return refuse(fabric.error(), options.json);
@@ -67,7 +67,7 @@ Result<DryRun, config::Problem> dry_run_here(Host& host, const PlanRequest& requ
 }
 
 int dry_run(const Options& options) {
-  LiveHost host(LiveHost::Purpose::kLook);
+  LiveHost host(LiveHost::Purpose::kInspect);
   const auto run = dry_run_here(host, options.request);
   if (!run) return refuse(run.error(), options.json);
   fmt::print("{}",
@@ -76,7 +76,7 @@ int dry_run(const Options& options) {
 }
 
 int undo_dry_run(const Options& options) {
-  LiveHost host(LiveHost::Purpose::kLook);
+  LiveHost host(LiveHost::Purpose::kInspect);
   if (host.facts(Journal::kFolder).kind != FileKind::kAbsent &&
       !host.may_access(Journal::kFolder, X_OK))
     return refuse({Journal::kFolder, "only root can read the journal of set-up's changes",
@@ -115,7 +115,7 @@ CheckReport check_here(Host& host, const std::string& config_path, const char* c
 }
 
 int check(const Options& options) {
-  LiveHost host(LiveHost::Purpose::kLook);
+  LiveHost host(LiveHost::Purpose::kInspect);
   const CheckReport report = check_here(host, options.request.config_path, environ);
   fmt::print("{}", options.json ? to_json(report) : to_text(report));
   return exit_code(report);

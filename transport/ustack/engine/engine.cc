@@ -39,12 +39,12 @@ Engine::~Engine() = default;
 
 // --- A turn --------------------------------------------------------------------------------------
 
-void Engine::look(TimePoint now, const TurnContext& context) {
-  next_look_ = now + kLookInterval;
+void Engine::check(TimePoint now, const TurnContext& context) {
+  next_check_ = now + kCheckInterval;
   if (now >= next_watch_) {
     next_watch_ = now + kWatchInterval;
-    watch_.look(now, counts(context.link),
-                [&](const Finding& finding) { context.events.on_warning(finding); });
+    watch_.check(now, counts(context.link),
+                 [&](const Finding& finding) { context.events.on_warning(finding); });
     context.events.on_watch(now);
   }
   while (const auto change = stack_.take_path_change()) context.events.on_path_mtu(now, *change);

@@ -85,7 +85,7 @@ struct TurnContext {
 class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
  public:
   // Time between two checks of the link's state.
-  static constexpr Duration kLookInterval = std::chrono::milliseconds(1);
+  static constexpr Duration kCheckInterval = std::chrono::milliseconds(1);
   // Time between two comparisons of the counters with the warning thresholds.
   static constexpr Duration kWatchInterval = std::chrono::seconds(1);
 
@@ -150,9 +150,9 @@ class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
 
   void begin(TimePoint now, const TurnContext& context) {
     stack_.note_poll_gap(now, std::max(now - std::exchange(last_turn_, now), Duration::zero()));
-    if (now >= next_look_) look(now, context);
+    if (now >= next_check_) check(now, context);
   }
-  void look(TimePoint now, const TurnContext& context);
+  void check(TimePoint now, const TurnContext& context);
   bool receive(TimePoint now, link::Link& link);
   void release_held(link::Link& link);
   void reap_retired(TimePoint now, const TurnContext& context);
@@ -177,7 +177,7 @@ class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
   NicWatch watch_;
   LinkState link_state_ = LinkState::kUp;  // At the last check.
   TimePoint last_turn_ = kNever;           // Start of the last turn.
-  TimePoint next_look_{};
+  TimePoint next_check_{};
   TimePoint next_watch_{};
 };
 

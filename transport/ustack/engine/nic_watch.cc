@@ -40,8 +40,8 @@ static_assert(std::all_of(kLimits.begin(), kLimits.end(), [](const Limit& limit)
 
 }  // namespace
 
-void NicWatch::look(TimePoint now, const NicCounts& counts,
-                    const std::function<void(const Finding&)>& tell) {
+void NicWatch::check(TimePoint now, const NicCounts& counts,
+                     const std::function<void(const Finding&)>& tell) {
   for (std::size_t i = 0; i < kTroubles; ++i) {
     const Limit& limit = kLimits[i];
     auto totals = stats::totals_of(msg::kStrangerCounters, counts.acceptor.strangers);
@@ -49,7 +49,7 @@ void NicWatch::look(TimePoint now, const NicCounts& counts,
     if (!limit.counters.empty())
       for (parts = 0; parts < limit.counters.size(); ++parts)
         totals[parts] = {limit.counters[parts].name, limit.counters[parts].read(counts)};
-    const auto found = watches_[i].look(now, limit.threshold, std::span(totals).first(parts));
+    const auto found = watches_[i].check(now, limit.threshold, std::span(totals).first(parts));
     if (found) tell({*found, limit.trouble});
   }
 }

@@ -37,9 +37,9 @@ struct Finding : CountFinding {
 
 class NicWatch {
  public:
-  // Calls `tell` for each finding of this look; mostly there is none.
-  void look(TimePoint now, const NicCounts& counts,
-            const std::function<void(const Finding&)>& tell);
+  // Calls `tell` for each finding of this check; mostly there is none.
+  void check(TimePoint now, const NicCounts& counts,
+             const std::function<void(const Finding&)>& tell);
 
  private:
   std::array<CountWatch, kTroubles> watches_{};

@@ -64,7 +64,7 @@ Status PieceStream::flush() {
       sent_bytes_ = 0;
     } else if (took < parts[0].size() + parts[1].size() || left == 0) {
       // The next portion follows at the next poll; after some polls if the pipe is full.
-      blocked_polls_ = took == 0 && left != 0 ? 1 : kLookEvery;
+      blocked_polls_ = took == 0 && left != 0 ? 1 : kPollEvery;
       return {};
     }
   }
@@ -75,7 +75,7 @@ Result<std::size_t> PieceStream::poll(std::span<Told> out) {
   if (broken_) return tl::unexpected(*broken_);
   std::size_t count = 0;
   Status outcome;
-  if (blocked_polls_ != 0 && ++blocked_polls_ > kLookEvery) outcome = flush();
+  if (blocked_polls_ != 0 && ++blocked_polls_ > kPollEvery) outcome = flush();
   if (outcome) outcome = take(out, count);
   if (outcome) return count;
   // Records before the error count.
@@ -108,7 +108,7 @@ Status PieceStream::take(std::span<Told> out, std::size_t& count) {
     out[count++] = *untold_;
     untold_.reset();
   }
-  if (silent_polls_ != 0 && silent_polls_++ % kLookEvery != 0) return {};
+  if (silent_polls_ != 0 && silent_polls_++ % kPollEvery != 0) return {};
   while (count < out.size() && left > 0 && !untold_ && next_queued_ - first_queued_ <= kSendDepth) {
     if (!landing_) {
       if (staged_end_ - staged_begin_ < sizeof(StreamRecord)) {

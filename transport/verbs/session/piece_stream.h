@@ -87,7 +87,7 @@ class PieceStream {
   // The most that a call moves in each direction, and that is read ahead.
   static constexpr std::size_t kPortionBytes = 128U << 10U;
   static constexpr std::size_t kStagedBytes = 32U << 10U;
-  static constexpr std::uint32_t kLookEvery = 16;
+  static constexpr std::uint32_t kPollEvery = 16;
 
   // Both outlive it.
   PieceStream(Pipe& pipe, Landings& landings);

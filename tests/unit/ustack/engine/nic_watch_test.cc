@@ -13,11 +13,11 @@ namespace {
 using namespace std::chrono_literals;
 
 struct NicWatchTest : testing::Test {
-  // Looks once a second, as an Engine does.
-  std::vector<Finding> look_for(Duration span) {
+  // Checks once a second, as an Engine does.
+  std::vector<Finding> check_for(Duration span) {
     std::vector<Finding> found;
     for (const TimePoint end = now + span; now < end; now += 1s)
-      watch.look(now, counts, [&](const Finding& finding) { found.push_back(finding); });
+      watch.check(now, counts, [&](const Finding& finding) { found.push_back(finding); });
     return found;
   }
   // "30 rejected_bad_magic, 7 rejected_timed_out"
@@ -35,14 +35,14 @@ struct NicWatchTest : testing::Test {
 TEST_F(NicWatchTest, FaultlessNetworkCausesNoFinding) {
   counts.tcp.rx_segments = 1'000'000'000;
   counts.acceptor.refused_flows = 3000;  // An all-to-all gets fewer flows, as intended.
-  EXPECT_TRUE(look_for(1h).empty());
+  EXPECT_TRUE(check_for(1h).empty());
 }
 
 TEST_F(NicWatchTest, InvalidHellosAreFoundWithTheirCounters) {
-  look_for(3s);
+  check_for(3s);
   counts.acceptor.strangers.bad_magic = 30;
   counts.acceptor.strangers.timed_out = 7;
-  const auto found = look_for(1s);
+  const auto found = check_for(1s);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].trouble, Trouble::kInvalidHello);
   EXPECT_EQ(found[0].total(), 37U);
@@ -55,17 +55,17 @@ TEST_F(NicWatchTest, EachTroubleIsReportedOnceAMinute) {
   for (int second = 0; second < 600; ++second) {
     counts.acceptor.strangers.unknown_cookie += 100;
     counts.tcp.rx_bad_checksum += 100;
-    found += static_cast<int>(look_for(1s).size());
+    found += static_cast<int>(check_for(1s).size());
   }
   EXPECT_EQ(found, 2 * 10);
 }
 
 TEST_F(NicWatchTest, SecondFindingCountsFromTheFirst) {
   counts.tcp.rx_bad_checksum = 10;
-  ASSERT_EQ(look_for(1s).size(), 1U);
+  ASSERT_EQ(check_for(1s).size(), 1U);
   counts.tcp.rx_bad_checksum = 500;
-  EXPECT_TRUE(look_for(59s).empty());
-  const auto found = look_for(1s);
+  EXPECT_TRUE(check_for(59s).empty());
+  const auto found = check_for(1s);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].trouble, Trouble::kBadChecksum);
   EXPECT_EQ(found[0].span, 60s);
@@ -76,14 +76,14 @@ TEST_F(NicWatchTest, SecondFindingCountsFromTheFirst) {
 TEST_F(NicWatchTest, RareErrorsStayBelowTheThreshold) {
   for (int minute = 0; minute < 1440; ++minute) {
     counts.tcp.rx_bad_checksum += 1;
-    EXPECT_TRUE(look_for(60s).empty());
+    EXPECT_TRUE(check_for(60s).empty());
   }
 }
 
 TEST_F(NicWatchTest, DropsOfTheStackAndTheLinkAreOneFinding) {
   counts.tcp.rx_dropped_no_memory = 600;
   counts.link.rx_dropped_no_memory = 400;
-  const auto found = look_for(1s);
+  const auto found = check_for(1s);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].trouble, Trouble::kRxNoMemory);
   EXPECT_EQ(parts(found[0]), "600 tcp_no_memory, 400 link_no_memory");
@@ -92,7 +92,7 @@ TEST_F(NicWatchTest, DropsOfTheStackAndTheLinkAreOneFinding) {
 // The job may be waiting for this one connection.
 TEST_F(NicWatchTest, OneConnectionRejectedForLackOfMemoryIsReported) {
   counts.acceptor.refused_no_memory = 1;
-  const auto found = look_for(1s);
+  const auto found = check_for(1s);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].trouble, Trouble::kAcceptNoMemory);
   EXPECT_EQ(parts(found[0]), "1 refused_no_memory");
@@ -100,9 +100,9 @@ TEST_F(NicWatchTest, OneConnectionRejectedForLackOfMemoryIsReported) {
 
 TEST_F(NicWatchTest, ThreeArpConflictsAreReported) {
   counts.tcp.arp_mac_changes = 1;  // A neighbour that moved.
-  EXPECT_TRUE(look_for(60s).empty());
+  EXPECT_TRUE(check_for(60s).empty());
   counts.tcp.arp_conflicts = 3;
-  const auto found = look_for(1s);
+  const auto found = check_for(1s);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].trouble, Trouble::kArpConflicts);
   EXPECT_EQ(found[0].total(), 4U);

@@ -159,10 +159,10 @@ TEST_F(PieceStreamTest, ABufferThatIsDoneGetsNoMoreOfAPiece) {
 TEST_F(PieceStreamTest, APieceIsToldOfOnceItsAnswerHasLeft) {
   peer_.room = 0;
   peer_.say_piece(8);
-  for (std::uint32_t i = 0; i < 2 * PieceStream::kLookEvery; ++i) EXPECT_EQ(*look(), 0U);
+  for (std::uint32_t i = 0; i < 2 * PieceStream::kPollEvery; ++i) EXPECT_EQ(*look(), 0U);
   peer_.room = 1000;
   std::size_t told = 0;
-  for (std::uint32_t i = 0; i <= PieceStream::kLookEvery && told == 0; ++i) told = *poll();
+  for (std::uint32_t i = 0; i <= PieceStream::kPollEvery && told == 0; ++i) told = *poll();
   EXPECT_EQ(told, 1U);
   EXPECT_EQ(peer_.heard.size(), sizeof(StreamRecord));
 }

@@ -10,7 +10,7 @@ namespace ztcp::setup {
 namespace {
 
 TEST(LiveAccounts, NamesAndNumbersOfRoot) {
-  LiveHost host(LiveHost::Purpose::kLook);
+  LiveHost host(LiveHost::Purpose::kInspect);
   EXPECT_EQ(host.user_id("root"), 0U);
   EXPECT_EQ(host.group_id("root"), 0U);
   EXPECT_EQ(host.user_name(0), "root");
@@ -18,7 +18,7 @@ TEST(LiveAccounts, NamesAndNumbersOfRoot) {
 }
 
 TEST(LiveAccounts, UnknownAccountsAreAbsent) {
-  LiveHost host(LiveHost::Purpose::kLook);
+  LiveHost host(LiveHost::Purpose::kInspect);
   EXPECT_EQ(host.user_id("nobody-has-this-name"), std::nullopt);
   EXPECT_EQ(host.group_id("nobody-has-this-name"), std::nullopt);
   EXPECT_EQ(host.user_name(4'000'000'000U), "4000000000");

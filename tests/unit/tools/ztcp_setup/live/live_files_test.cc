@@ -170,7 +170,7 @@ TEST_F(LiveFiles, ReadOnlyCommandsOpenNoDevice) {
     std::array<char, 512> event;
     return ::read(events.get(), event.data(), event.size()) > 0;
   };
-  LiveHost looking(LiveHost::Purpose::kLook, tree_.root());
+  LiveHost looking(LiveHost::Purpose::kInspect, tree_.root());
   EXPECT_FALSE(looking.holder_of("/dev/vfio/7"));
   EXPECT_FALSE(opened());
   EXPECT_FALSE(host_.holder_of("/dev/vfio/7"));
