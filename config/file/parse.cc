@@ -7,12 +7,11 @@
 
 #include <fmt/format.h>
 
-#include "config/file/ascii.h"
 #include "config/file/fields.h"
-#include "config/file/key_depth.h"
 #include "config/file/key_text.h"
 #include "config/file/load.h"
 #include "config/file/parse_state.h"
+#include "config/file/raw_text.h"
 #include "config/file/syntax_text.h"
 #include "config/file/table_reader.h"
 #include "config/schema.h"

@@ -17,7 +17,9 @@
 
 #include <fmt/format.h>
 
+#include "core/log.h"
 #include "core/own_thread.h"
+#include "core/process_mark.h"
 
 namespace ztcp::ustack {
 namespace {
@@ -276,6 +278,30 @@ stats::CaptureAnswer CaptureServer::answer_to(const stats::CaptureRequest& reque
                    session.error().sys_errno);
   client.session = std::move(*session);
   return answer;
+}
+
+CaptureOffer::~CaptureOffer() {
+  if (in_forked_child()) static_cast<void>(server_.release());
+}
+
+void CaptureOffer::add(const std::string& run_dir, const std::string& nic,
+                       const link::LinkCapabilities& link, CaptureTaps taps) {
+  if (run_dir.empty()) return;
+  if (server_ == nullptr) {
+    Result<std::unique_ptr<CaptureServer>> started = CaptureServer::start(run_dir);
+    if (!started) {
+      log::info("{}: ztcp_stat can't capture its frames: no socket in {}: {}: {}", nic, run_dir,
+                started.error().where, std::strerror(started.error().sys_errno));
+      return;
+    }
+    server_ = std::move(*started);
+    at_end_.store(server_.get(), std::memory_order_release);
+  }
+  server_->add(nic, link.mac, link.mtu_bytes, std::move(taps));
+}
+
+void CaptureOffer::end() {
+  if (CaptureServer* const server = at_end_.load(std::memory_order_acquire)) server->remove_file();
 }
 
 }  // namespace ztcp::ustack

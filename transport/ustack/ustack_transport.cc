@@ -26,7 +26,7 @@
 #include "transport/comms/thread_name.h"
 #include "transport/plan/device_plan.h"
 #include "transport/stats/process_page.h"
-#include "transport/ustack/capture_offer.h"
+#include "transport/ustack/capture_server.h"
 #include "transport/ustack/device_line.h"
 #include "transport/ustack/lane.h"
 #include "transport/ustack/nic.h"

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "tools/ztcp_setup/check/firewall.h"
-
+//
+// Checks that this host's packet filter lets peers reach the ports that kernel NICs listen on, and
+// those over which RDMA connections are negotiated. Reads only nft's tables, which current iptables
+// uses, too; only root can read them.
 #include <algorithm>
 #include <string>
 
@@ -9,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/nic_interface.h"
+#include "tools/ztcp_setup/check/checks.h"
 
 namespace ztcp::setup {
 namespace {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "tools/ztcp_setup/check/lossless.h"
-
+//
+// Whether the network below RoCE avoids packet loss: priority flow control (PFC, IEEE 802.1Qbb) and
+// congestion notification (ECN, by which RoCE NICs adapt their rate), as far as the host's end of
+// the cable shows it without a vendor's tools. No host can see the switches' settings.
 #include <chrono>
 #include <optional>
 #include <string>
@@ -12,6 +14,7 @@
 #include "config/machine/readings.h"
 #include "config/machine/text.h"
 #include "core/shell_word.h"
+#include "tools/ztcp_setup/check/checks.h"
 
 namespace ztcp::setup {
 namespace {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "tools/ztcp_setup/check/memlock.h"
-
+//
+// The memory that a user's sessions may lock, as PAM will set it: /etc/security/limits.conf and
+// limits.d. Read from the files, so that root can check it for others.
 #include <algorithm>
 #include <string_view>
 
 #include "config/machine/readings.h"
 #include "config/machine/text.h"
+#include "tools/ztcp_setup/check/checks.h"
 
 namespace ztcp::setup {
 namespace {

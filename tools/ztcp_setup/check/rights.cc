@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "tools/ztcp_setup/check/rights.h"
-
+//
+// The checks that --check makes for other users: whether the config's user and group can run jobs,
+// and whether only root can change the files that jobs trust. Root is never denied access, so
+// owners and modes are compared.
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -14,7 +16,7 @@
 #include "config/machine/rdma.h"
 #include "config/machine/readings.h"
 #include "core/shell_word.h"
-#include "tools/ztcp_setup/check/memlock.h"
+#include "tools/ztcp_setup/check/checks.h"
 #include "tools/ztcp_setup/host/job_services.h"
 
 namespace ztcp::setup {

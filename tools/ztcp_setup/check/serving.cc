@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "tools/ztcp_setup/check/serving.h"
-
+//
+// Whether any NIC of the config can work. A problem of one RDMA device is a warning, since the
+// others still work; with problems on all of them every connection of a job is refused.
 #include <algorithm>
+
+#include "tools/ztcp_setup/check/checks.h"
 
 namespace ztcp::setup {
 namespace {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "tools/ztcp_setup/check/source_routes.h"
-
+//
+// Whether packets to peers in other networks leave through the interface with the NIC's address. A
+// cloud drops those that leave through another one, and only source routing (ip rule) prevents
+// that.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -10,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/nic_interface.h"
+#include "tools/ztcp_setup/check/checks.h"
 
 namespace ztcp::setup {
 namespace {

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "tools/ztcp_setup/resources/pci_function.h"
-#include "tools/ztcp_setup/resources/settings_restore.h"
 
 namespace ztcp::setup {
 namespace {

@@ -19,4 +19,10 @@ namespace ztcp::setup {
 void restore_interfaces(Host& host, const std::string& address,
                         const std::vector<InterfaceState>& links, Reverted& reverted);
 
+// A newly bound driver starts with its defaults. Sets only differences. Refused settings are notes,
+// not faults: the network works without them.
+void restore_settings(Host& host, const InterfaceState& wanted, Reverted& reverted);
+// The equivalent command: "ethtool -G eth1 rx 1024 tx 512".
+std::string settings_command(const std::string& link, const SettingGroup& group);
+
 }  // namespace ztcp::setup

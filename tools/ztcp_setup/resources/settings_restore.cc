@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "tools/ztcp_setup/resources/settings_restore.h"
-
 #include <algorithm>
 #include <cstring>
 #include <optional>
 
 #include <fmt/format.h>
+
+#include "tools/ztcp_setup/resources/interface_restore.h"
 
 namespace ztcp::setup {
 namespace {

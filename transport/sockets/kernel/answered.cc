@@ -2,12 +2,12 @@
 // Copyright the ztcp authors
 //
 // Uses the kernel's header, because the C library's tcp_info lacks the count of segments.
-#include "transport/sockets/kernel/answered.h"
-
 #include <cstddef>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+
+#include "transport/sockets/kernel/socket.h"
 
 namespace ztcp::sockets {
 

@@ -17,7 +17,6 @@
 
 #include "core/socket_address.h"
 #include "transport/sockets/kernel/advice.h"
-#include "transport/sockets/kernel/answered.h"
 
 namespace ztcp::sockets {
 namespace {

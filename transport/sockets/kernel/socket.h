@@ -65,6 +65,9 @@ Endpoint peer_of(int fd);
 // Makes the kernel send keepalives as often as it can: from now on after each second of the peer's
 // silence. With bytes in flight the kernel retransmits these instead, sooner.
 void ask_for_answer(const Fd& fd);
+// Whether the peer's TCP has ever sent a segment on this connection, even a RST. True where the
+// kernel does not count segments (before 4.2).
+bool was_answered(const Fd& fd);
 // Time since the peer's last segment.
 Duration silence(const Fd& fd);
 // Segments that the kernel has retransmitted.

@@ -11,7 +11,7 @@
 #include "tests/unit/tools/ztcp_setup/fake_host.h"
 #include "tests/unit/tools/ztcp_setup/fake_paths.h"
 #include "tools/ztcp_setup/host/hex.h"
-#include "tools/ztcp_setup/resources/settings_restore.h"
+#include "tools/ztcp_setup/resources/interface_restore.h"
 
 namespace ztcp::setup::test {
 namespace {

@@ -2,15 +2,13 @@
 // Copyright the ztcp authors
 //
 // Permissions for other users: a good host, then one fault at a time.
-#include "tools/ztcp_setup/check/rights.h"
-
 #include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/unit/tools/ztcp_setup/fake_host.h"
-#include "tools/ztcp_setup/check/memlock.h"
+#include "tools/ztcp_setup/check/checks.h"
 
 namespace ztcp::setup {
 namespace {

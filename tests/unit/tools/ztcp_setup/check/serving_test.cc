@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "tools/ztcp_setup/check/serving.h"
-
 #include <gtest/gtest.h>
+
+#include "tools/ztcp_setup/check/checks.h"
 
 namespace ztcp::setup {
 namespace {

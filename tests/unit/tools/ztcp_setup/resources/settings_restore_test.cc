@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "tools/ztcp_setup/resources/settings_restore.h"
-
 #include <cerrno>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/unit/tools/ztcp_setup/bare_machine.h"
+#include "tools/ztcp_setup/resources/interface_restore.h"
 
 namespace ztcp::setup {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "config/file/key_depth.h"
+#include "config/file/raw_text.h"
 
 #include <string>
 
