@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One interface to all tables (v6 to v12) of a libnccl-net.so. Loaded as NCCL does it: RTLD_NOW |
+// One interface to all tables from v6 on of a libnccl-net.so. Loaded as NCCL does it: RTLD_NOW |
 // RTLD_LOCAL, the newest table first.
 #pragma once
 
