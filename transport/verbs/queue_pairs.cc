@@ -26,6 +26,7 @@ constexpr std::uint8_t kHops = 255;
 // posted ahead, so this happens only while queue pairs are joined.
 constexpr std::uint8_t kMinRnrTimer = 12;
 
+// "ibv_create_qp: Cannot allocate memory; look at ulimit -l, ..."
 tl::unexpected<ReasonedError> refused(const char* call, int sys_errno, const char* advice) {
   return fail({Errc::kSystem, sys_errno, call},
               fmt::format("{}: {}{}", call, std::strerror(sys_errno), advice));
