@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "config/file/raw_text.h"
-
 #include <gtest/gtest.h>
+
+#include "config/file/raw_text.h"
 
 namespace ztcp::config {
 namespace {

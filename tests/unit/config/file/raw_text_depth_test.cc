@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "config/file/raw_text.h"
-
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "config/file/load.h"
+#include "config/file/raw_text.h"
 
 namespace ztcp::config {
 namespace {
