@@ -55,7 +55,10 @@ class Flusher {
   std::unique_ptr<QueuePairs> answers_;  // Answers the reads; null: `reads_` does itself.
   std::unique_ptr<QueuePairs> reads_;
   bool is_joined_ = true;
-  std::chrono::steady_clock::time_point gives_up_{};
+  // Time left for joining them. It stands still while the process is stopped, since the connection
+  // manager's answer may wait unread meanwhile.
+  Duration join_left_{};
+  std::chrono::steady_clock::time_point checked_{};
   std::vector<Read> waiting_;  // For its being joined.
   std::uint64_t next_ = 0;
   std::uint64_t done_ = 0;  // All below are.

@@ -148,6 +148,28 @@ TEST_F(IwarpGpu, AFlushThatHasNothingToGoOverEndsItsConnectionInTime) {
   EXPECT_TRUE(both.receiver->deregister_memory(key));
 }
 
+// While no thread of the process runs, an answer of the connection manager waits unread.
+TEST_F(IwarpGpu, TimeInWhichTheProcessIsStoppedDoesNotEndTheJoinOfFlushQueuePairs) {
+  transport_.reset();
+  host_.fabric.tcp.connect_timeout_ms = 1000;
+  transport_ = *create(host_.fabric, host_.list());
+  auto listener = std::move(*transport_->listen(1, {}));
+  Pair both{std::move(*transport_->begin_connect(0, listener->handle(), {})), nullptr};
+  while (!*both.sender->is_ready()) std::this_thread::yield();
+  host_.devices.ignore_requests();
+  while (both.receiver == nullptr) both.receiver = std::move(*listener->accept());
+  const GpuMemory memory(kSize);
+  MemoryKey* const key = register_gpu(*both.receiver, memory.region());
+  const auto begun = flush(both, memory, key);
+  ASSERT_TRUE(begun && *begun != nullptr);
+  std::this_thread::sleep_for(std::chrono::milliseconds(host_.fabric.tcp.connect_timeout_ms));
+  const auto tested = (*begun)->test({});
+  ASSERT_TRUE(tested) << log_.warned();
+  EXPECT_FALSE(*tested);
+  EXPECT_FALSE(test::finish(**begun)) << "nothing joins them later";
+  EXPECT_TRUE(both.receiver->deregister_memory(key));
+}
+
 TEST_F(IwarpGpu, CloseWhileFlushQueuePairsAreJoinedLeavesNothing) {
   Pair both = pair();
   const GpuMemory memory(kSize);
