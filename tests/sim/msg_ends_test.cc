@@ -101,7 +101,7 @@ TEST(MsgSession, UndeliveredMessagesFailWhenTheReceiverHasClosed) {
   script.session.flows = 1;
   script.sizes.assign(10, 30'000);
   MsgWorld world(script);
-  ASSERT_TRUE(world.run_until([&] { return world.receiver.done == 5; }));
+  ASSERT_TRUE(world.run_until([&] { return world.receiver.done >= 5; }));
   world.net.kill(0);
   world.recv_session->close();
   world.recv_session.reset();
@@ -116,7 +116,7 @@ TEST(MsgSession, AReceiverThatClosesTooEarlyFailsTheSender) {
   MsgScript script;
   script.sizes.assign(40, 30'000);
   MsgWorld world(script);
-  ASSERT_TRUE(world.run_until([&] { return world.receiver.done == 5; }));
+  ASSERT_TRUE(world.run_until([&] { return world.receiver.done >= 5; }));
   world.recv_session->close();
   world.run_until([&] { return world.sender.failed != 0; });
   EXPECT_EQ(world.sender.error.code, Errc::kPeerClosed);
@@ -194,7 +194,7 @@ TEST_P(Abort, AbortWithLostNoticeEndsBothInBoundedTime) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     MsgScript script = this->script(seed);
     MsgWorld world(script);
-    ASSERT_TRUE(world.run_until([&] { return world.receiver.done == 5; }));
+    ASSERT_TRUE(world.run_until([&] { return world.receiver.done >= 5; }));
     const bool goes_on = world.send_session->give_up(world.now);
     world.stop_sending();
     for (std::size_t pair = 0; pair < world.net.pairs(); ++pair)
@@ -218,7 +218,7 @@ TEST_P(Abort, AbortWithLostNoticeEndsBothInBoundedTime) {
 TEST_P(Abort, AResetAloneIsNotTakenForAnAbort) {
   MsgScript script = this->script(1);
   MsgWorld world(script);
-  ASSERT_TRUE(world.run_until([&] { return world.receiver.done == 5; }));
+  ASSERT_TRUE(world.run_until([&] { return world.receiver.done >= 5; }));
   world.send_session->abort();
   world.stop_sending();
   const TimePoint aborted_at = world.now;

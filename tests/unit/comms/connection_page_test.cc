@@ -6,9 +6,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/polling.h"
 #include "tests/unit/stats/page_fixture.h"
+#include "tests/unit/ustack/memory_nics.h"
 #include "transport/stats/communicator_times.h"
 #include "transport/stats/page_reader.h"
+#include "transport/stats/process_page.h"
 
 namespace ztcp::comms {
 namespace {
@@ -252,6 +255,40 @@ TEST_F(ConnectionPageTest, CountsOneInSixteenOfSmallMessagesAndAllLargeOnes) {
 
 TEST(ConnectionPage, IsNullWithoutAPage) {
   EXPECT_EQ(ConnectionPage::open({}, stats::Way::kSend, kPagePeer, 0), nullptr);
+}
+
+// Over userspace TCP in memory.
+TEST(CommsOnThePage, TellCreditStallsAndThePeersHost) {
+  stats::PageFolder folder;
+  const auto page = folder.create();
+  for (const char* name : {"mem0", "mem1"}) {
+    stats::DeviceRecord device{};
+    device.carrier = static_cast<std::uint32_t>(stats::Carrier::kUserspaceTcp);
+    device.name.set(name);
+    page->add_device(device);
+  }
+  stats::set_process_page(page);
+  {
+    ustack::TwoHosts hosts;
+    test::Pair pair = test::connect(hosts[0], hosts[1]);
+    const test::Bytes sent = test::pattern(1U << 20U, 1);  // More than goes without a receive.
+    Request* const request = test::post_until_taken(*pair.sender, sent, nullptr);
+    ASSERT_NE(request, nullptr);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    stats::Connection sender;
+    while (sender.credit_stalls == 0 && std::chrono::steady_clock::now() < deadline) {
+      std::size_t size = 0;
+      ASSERT_TRUE(request->test({&size, 1}));
+      const auto snapshot = stats::read_page(folder.path() / page->file_name());
+      ASSERT_TRUE(snapshot);
+      for (const stats::Connection& one : snapshot->connections)
+        if (one.way == stats::Way::kSend) sender = one;
+    }
+    EXPECT_EQ(sender.credit_stalls, 1U);
+    EXPECT_EQ(sender.waiting, stats::Waiting::kPeerReceive);
+    EXPECT_EQ(sender.peer_host, own_host_name().view());
+  }
+  stats::set_process_page(nullptr);
 }
 
 }  // namespace
