@@ -25,7 +25,7 @@
 namespace ztcp::sockets {
 
 struct LaneHost final : comms::Nic {
-  explicit LaneHost(std::uint64_t secret, std::size_t max_streams = 64, std::size_t queues = 1,
+  explicit LaneHost(std::uint64_t secret, std::size_t max_streams = 64, std::size_t count = 1,
                     const std::function<void(LaneConfig&)>& change = {})
       : comms::Nic("lo") {
     LaneConfig config;
@@ -34,25 +34,25 @@ struct LaneHost final : comms::Nic {
     config.session.flows = 1;
     config.descriptors = std::make_shared<DescriptorBudget>(max_streams);
     config.secret = {1, secret};
-    if (queues > 1) config.places = std::make_shared<comms::SharedPlaces>(queues);
+    if (count > 1) config.places = std::make_shared<comms::SharedPlaces>(count);
     if (change) change(config);
     Listening listening = *open_listener(config.device);
     listen_endpoint = listening.endpoint;
-    for (std::size_t i = 0; i < queues; ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
       config.place = static_cast<std::uint8_t>(i);
       auto lane = *Lane::open(config, std::exchange(listening, {{}, listen_endpoint}));
       lanes.push_back(lane.get());
       comms::PollerConfig poller;
-      poller.name = queues == 1 ? "lo" : "lo queue " + std::to_string(i);
+      poller.name = count == 1 ? "lo" : "lo lane " + std::to_string(i);
       pollers.push_back(std::make_unique<comms::Poller>(poller, std::move(lane)));
     }
-    if (queues > 1) lanes.front()->deal_to(lanes, 0);
+    if (count > 1) lanes.front()->deal_to(lanes, 0);
   }
   PeerHandle issue_handle(const msg::Cookie& cookie) override {
     return {TransportKind::kSockets, to_bytes({listen_endpoint, {}, cookie})};
   }
 
-  std::vector<Lane*> lanes;  // By queue.
+  std::vector<Lane*> lanes;  // By number.
 };
 
 // A connection of the host with itself.

@@ -24,7 +24,7 @@ namespace {
 // All descriptors of the budget are in use.
 TEST(Lane, ADialWithoutADescriptorLogsTheCommandThatHelps) {
   const auto host = std::make_shared<LaneHost>(
-      1, /*max_streams=*/0, /*lanes=*/1,
+      1, /*max_streams=*/0, /*count=*/1,
       [](LaneConfig& config) { config.session.redial_window = std::chrono::milliseconds(200); });
   const test::LogCapture log;
   auto sender = comms::SendingComm::connect(host, {kLoopback4, 1}, {});
@@ -59,7 +59,7 @@ TEST(Lane, TheDescriptorTableIsLargeEnoughFromTheStart) {
 
 // A receiver that has lost its sender connects only to see whether it listens (msg/sender_probe.h).
 TEST(Lane, AConnectionThatIsClosedWithoutAHelloIsDealtToNoLane) {
-  const auto host = std::make_shared<LaneHost>(1, /*max_streams=*/64, /*lanes=*/2);
+  const auto host = std::make_shared<LaneHost>(1, /*max_streams=*/64, /*count=*/2);
   auto listener = comms::CommListener::open(host);
   ASSERT_TRUE(listener);
   const SocketAddress to = to_socket_address(host->listen_endpoint);
