@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "transport/msg/stranger_counts.h"
 #include "transport/verbs/connection.h"
 
 namespace ztcp::verbs {
@@ -56,13 +57,8 @@ stats::LinkStatus DevicePage::link() const {
 void DevicePage::publish(TimePoint now) {
   sums_[Counter::kConnectionsOpened] = opened_;
   sums_[Counter::kConnectionsAccepted] = accepted_;
-  for (const auto& rail : counted_) {
-    const StrangerCounts& from = rail->strangers;
-    sums_[Counter::kStrangers] +=
-        from.bad_magic + from.timed_out + from.pushed_out + from.other_version;
-    sums_[Counter::kWrongCookies] += from.unknown_cookie;
-    sums_[Counter::kWrongKeys] += from.bad_key;
-  }
+  for (const auto& rail : counted_)
+    stats::add_to(sums_, msg::kStrangerCounters, rail->strangers);
   sums_[Counter::kCreditStalls] = place_.waits->credit_stalls;
   sums_[Counter::kCreditStallTime] = place_.waits->credit_stall_ns;
   sums_[Counter::kSlowMessages] = place_.stragglers->slow();
