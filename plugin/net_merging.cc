@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "plugin/net.h"
+#include "plugin/statistics_page.h"
 
 namespace ztcp::plugin {
 
@@ -25,7 +26,7 @@ Told<int> Net::merge(std::span<const int> devices, Unmerged unmerged) {
   if (parts.size() == 1) return show(*parts.front(), devices);
   Told<Device> made = merged(parts);
   if (made) {
-    list_devices({*made});
+    list_merged_device(*made);
     const int index = show(std::move(*made), devices);
     log::info("{}: merged by NCCL, exposed to it as device {}", (*device(index))->properties.name,
               index);

@@ -62,8 +62,6 @@ void list_devices(const std::vector<Device>& devices) {
   const auto page = stats::process_page();
   if (page == nullptr) return;
   for (const Device& device : devices) {
-    // NCCL merges the same NICs for each communicator.
-    if (page->device_named(device.properties.name)) continue;
     stats::DeviceRecord record{};
     record.carrier = static_cast<std::uint32_t>(stats::Carrier::kKernelSockets);
     record.speed_mbps = device.properties.speed_mbps;
@@ -81,6 +79,12 @@ void list_devices(const std::vector<Device>& devices) {
     }
     page->add_device(record);
   }
+}
+
+// NCCL merges the same NICs for each communicator.
+void list_merged_device(const Device& device) {
+  const auto page = stats::process_page();
+  if (page != nullptr && !page->device_named(device.properties.name)) list_devices({device});
 }
 
 }  // namespace ztcp::plugin

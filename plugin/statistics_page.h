@@ -20,8 +20,9 @@ void open_statistics_page(const config::Fabric& fabric, std::uint64_t config_has
 // of the others, if there are such.
 void report_stragglers(std::uint64_t communicator);
 
-// Lists devices: at start all, with NCCL's numbers, and later those that NCCL merges. Does nothing
-// without a page.
+// Lists the devices, with NCCL's numbers. Does nothing without a page.
 void list_devices(const std::vector<Device>& devices);
+// Lists a device that NCCL has merged of others, if it is not listed yet.
+void list_merged_device(const Device& device);
 
 }  // namespace ztcp::plugin

@@ -2,7 +2,6 @@
 // Copyright the ztcp authors
 #include "transport/verbs/connection_report.h"
 
-#include <algorithm>
 #include <new>
 #include <utility>
 

@@ -5,6 +5,7 @@
 // is the one writer of the entries of RDMA, because several threads of NCCL's may use connections
 // of one device. All of it under the lock.
 #include <algorithm>
+#include <utility>
 
 #include "core/log.h"
 #include "transport/stats/process_page.h"

@@ -2,12 +2,16 @@
 // Copyright the ztcp authors
 //
 // Devices that NCCL has merged.
+#include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "plugin/net.h"
 #include "tests/unit/plugin/net_fixture.h"
+#include "tests/unit/stats/page_fixture.h"
+#include "transport/stats/page_reader.h"
+#include "transport/stats/process_page.h"
 
 namespace ztcp::plugin {
 namespace {
@@ -34,6 +38,19 @@ TEST_F(NetMerging, AMergedDeviceIsAdded) {
   EXPECT_TRUE(net_.listen(context, 2, handle_));
   EXPECT_TRUE(net_.connect(context, 2, handle_));
   EXPECT_FALSE(net_.device(3));
+}
+
+TEST_F(NetMerging, AMergedDeviceIsListedOnTheStatisticsPageOnce) {
+  const stats::PageFolder folder;
+  const auto page = folder.create();
+  stats::set_process_page(page);
+  new_context();
+  ASSERT_TRUE(merge({0, 1}));
+  ASSERT_TRUE(merge({0, 1}));
+  stats::set_process_page(nullptr);
+  const auto snapshot = stats::read_page(folder.path() / page->file_name());
+  ASSERT_TRUE(snapshot);
+  EXPECT_EQ(std::ranges::count(snapshot->devices, "ztcp0+ztcp1", &stats::Device::name), 1);
 }
 
 // NCCL 2.28 asks for them, as it does for ports of one card.

@@ -2,6 +2,10 @@
 // Copyright the ztcp authors
 //
 // The statistics page as connections over RDMA devices in memory feed it.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 #include "core/host_name.h"
 #include "tests/unit/verbs/connections.h"
 #include "tests/unit/verbs/process_page.h"
@@ -120,6 +124,21 @@ TEST_F(VerbsPageTest, ASendWaitsForThePeersReceive) {
   EXPECT_EQ(connection.credit_stalls, 1U);
   EXPECT_GT(connection.oldest_ns, 0U);
   EXPECT_EQ(count(snapshot, kFrom, Counter::kCreditStalls), 1U);
+  EXPECT_TRUE(pair.sender->deregister_memory(key));
+}
+
+TEST_F(VerbsPageTest, TheLatencyOfASendBeginsWithTheFirstAttempt) {
+  test::Pair pair = this->pair();
+  test::Bytes from(10'000);
+  MemoryKey* const key = register_host(*pair.sender, from);
+  ASSERT_EQ(*pair.sender->post_send(from, 0, key), nullptr);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  exchange(pair, from.size(), 1);
+  const Snapshot snapshot = read();
+  const auto latency = std::ranges::find(snapshot.latencies, Way::kSend, &stats::Latency::way);
+  ASSERT_NE(latency, snapshot.latencies.end());
+  EXPECT_GE(stats::quantile_ns(latency->by_class[stats::size_class_of(from.size())], 0.5),
+            20'000'000U);
   EXPECT_TRUE(pair.sender->deregister_memory(key));
 }
 
