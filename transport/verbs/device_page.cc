@@ -57,8 +57,7 @@ stats::LinkStatus DevicePage::link() const {
 void DevicePage::publish(TimePoint now) {
   sums_[Counter::kConnectionsOpened] = opened_;
   sums_[Counter::kConnectionsAccepted] = accepted_;
-  for (const auto& rail : counted_)
-    stats::add_to(sums_, msg::kStrangerCounters, rail->strangers);
+  for (const auto& rail : counted_) stats::add_to(sums_, msg::kStrangerCounters, rail->strangers);
   sums_[Counter::kCreditStalls] = place_.waits->credit_stalls;
   sums_[Counter::kCreditStallTime] = place_.waits->credit_stall_ns;
   sums_[Counter::kSlowMessages] = place_.stragglers->slow();
