@@ -150,6 +150,7 @@ Result<Snapshot> read_page(const fs::path& file) {
     process.pid = owner.pid;
     const ProcessFacts facts = process_facts(owner.pid);
     process.cpu_throttled_ns = facts.cpu_throttled_ns;
+    process.cpu_stolen_ns = facts.cpu_stolen_ns;
     process.descriptors_open = facts.descriptors_open;
     process.descriptors_limit = facts.descriptors_limit;
   }

@@ -80,6 +80,21 @@ std::uint64_t throttled_ns(std::uint32_t pid) {
   return number_after(text, "throttled_usec") * 1000 + number_after(text, "throttled_time");
 }
 
+// The eighth number of the first line of /proc/stat, in ticks.
+std::uint64_t stolen_ns() {
+  constexpr int kStealColumn = 8;
+  const std::string text = small_file("/proc/stat");
+  std::string_view rest = std::string_view(text).substr(0, text.find('\n'));
+  for (int column = 0; column < kStealColumn; ++column) {
+    rest.remove_prefix(std::min(rest.find(' '), rest.size()));
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+  }
+  std::uint64_t ticks = 0;
+  std::from_chars(rest.data(), rest.data() + rest.size(), ticks);
+  return ticks *
+         (1'000'000'000U / static_cast<std::uint64_t>(std::max(1L, ::sysconf(_SC_CLK_TCK))));
+}
+
 std::uint32_t open_descriptors(std::uint32_t pid) {
   const std::string folder = fmt::format("/proc/{}/fd", pid);
   // Since Linux 6.2 the folder's size is the number of descriptors; it is 0 on older ones.
@@ -104,7 +119,7 @@ std::uint32_t descriptor_limit(std::uint32_t pid) {
 }  // namespace
 
 ProcessFacts process_facts(std::uint32_t pid) {
-  return {throttled_ns(pid), open_descriptors(pid), descriptor_limit(pid)};
+  return {throttled_ns(pid), stolen_ns(), open_descriptors(pid), descriptor_limit(pid)};
 }
 
 }  // namespace ztcp::stats

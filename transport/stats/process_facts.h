@@ -13,6 +13,8 @@ namespace ztcp::stats {
 struct ProcessFacts {
   std::uint64_t cpu_throttled_ns = 0;  // By its cgroup's CPU quota, summed over CPUs, since the
                                        // cgroup was made.
+  // By the host of this virtual machine, from all of the machine's CPUs, since its start.
+  std::uint64_t cpu_stolen_ns = 0;
   std::uint32_t descriptors_open = 0;
   std::uint32_t descriptors_limit = 0;  // RLIMIT_NOFILE.
 };

@@ -65,6 +65,7 @@ struct Process {
   std::int64_t updated_monotonic_ns = 0;  // The same by CLOCK_MONOTONIC.
   // Read by the reader itself while the process runs (process_facts.h).
   std::uint64_t cpu_throttled_ns = 0;
+  std::uint64_t cpu_stolen_ns = 0;
   std::uint32_t descriptors_open = 0;
   std::uint32_t descriptors_limit = 0;
   std::uint64_t connections_unlisted = 0;  // Beyond the page's room.

@@ -106,6 +106,11 @@ std::uint64_t Window::throttled_ns() const {
   return before_ == nullptr ? now : growth(now, before_->process.cpu_throttled_ns);
 }
 
+std::uint64_t Window::stolen_ns() const {
+  const std::uint64_t now = after_.process.cpu_stolen_ns;
+  return before_ == nullptr ? now : growth(now, before_->process.cpu_stolen_ns);
+}
+
 const stats::Connection* Window::connection_of(const stats::Flow& flow) const {
   const auto found = now_connections_.find(flow.connection);
   return found == now_connections_.end() ? nullptr : found->second;

@@ -56,6 +56,7 @@ class Window {
   std::array<stats::Histogram::Counts, stats::kSizeClasses> counts(
       const stats::Latency& latency) const;
   std::uint64_t throttled_ns() const;
+  std::uint64_t stolen_ns() const;
 
   const stats::Connection* connection_of(const stats::Flow& flow) const;
 

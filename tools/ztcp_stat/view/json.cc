@@ -51,6 +51,7 @@ json process_of(const Page& page) {
           {"started_realtime_ns", p.started_realtime_ns},
           {"updated_realtime_ns", p.updated_realtime_ns},
           {"cpu_throttled_ns", p.cpu_throttled_ns},
+          {"cpu_stolen_ns", p.cpu_stolen_ns},
           {"descriptors_open", p.descriptors_open},
           {"descriptors_limit", p.descriptors_limit},
           {"connections_unlisted", p.connections_unlisted}};

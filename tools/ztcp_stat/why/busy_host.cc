@@ -37,6 +37,14 @@ void find_quota(const Case& one, Findings& findings) {
        share});
 }
 
+// A thread whose CPU the host of a virtual machine has taken is late by no more than that time.
+std::string thief(std::uint64_t stolen_ns, std::uint64_t late_ns) {
+  if (stolen_ns == 0) return "other threads have its CPUs";
+  return fmt::format("{}the host of this virtual machine took {} of CPU time from it",
+                     stolen_ns < late_ns ? "other threads have its CPUs, and " : "",
+                     time_text(stolen_ns));
+}
+
 void find_late_threads(const Case& one, Findings& findings) {
   const double window_ns = one.window.seconds() * 1e9;
   for (const stats::Device& device : one.now().devices) {
@@ -49,16 +57,15 @@ void find_late_threads(const Case& one, Findings& findings) {
       if (lane.device == device.index && lane.cpu >= 0 &&
           one.window.count(lane, Counter::kLateTurns) > 0)
         cpus += fmt::format("{}{}", cpus.empty() ? " on CPU " : ", ", lane.cpu);
-    findings.push_back(
-        {share >= kSevereShare ? Severity::kSevere : Severity::kWarning, Rule::kLate,
-         device_name(one, device),
-         fmt::format("ran late {} in the last {}, by {} in all{}: other threads have its CPUs, or "
-                     "the host of this virtual machine has",
-                     turns == 1 ? "once" : fmt::format("{} times", turns),
-                     seconds_text(one.window.seconds()), time_text(time), cpus),
-         fmt::format("top -H; grep . /proc/{}/task/*/schedstat; grep cpu /proc/stat",
-                     one.now().process.pid),
-         share});
+    findings.push_back({share >= kSevereShare ? Severity::kSevere : Severity::kWarning, Rule::kLate,
+                        device_name(one, device),
+                        fmt::format("ran late {} in the last {}, by {} in all{}: {}",
+                                    turns == 1 ? "once" : fmt::format("{} times", turns),
+                                    seconds_text(one.window.seconds()), time_text(time), cpus,
+                                    thief(one.window.stolen_ns(), time)),
+                        fmt::format("top -H; grep . /proc/{}/task/*/schedstat; grep cpu /proc/stat",
+                                    one.now().process.pid),
+                        share});
   }
 }
 

@@ -36,6 +36,23 @@ TEST(BusyHost, LateTurnsNameTheCpu) {
       << finding.text;
 }
 
+TEST(BusyHost, LateTurnsNameTheHostThatTookCpuTime) {
+  Looks looks;
+  looks.counter(Counter::kLateTurns) = 14;
+  looks.counter(Counter::kLateTurnTime) = 31'000'000;
+  const auto ends_with = [&](const char* end) {
+    const std::string text = first(looks.findings(), Rule::kLate).text;
+    EXPECT_TRUE(text.ends_with(end)) << text;
+  };
+  ends_with(": other threads have its CPUs");
+  looks.now().process.cpu_stolen_ns = 40'000'000;
+  ends_with(": the host of this virtual machine took 40 ms of CPU time from it");
+  looks.now().process.cpu_stolen_ns = 10'000'000;
+  ends_with(
+      ": other threads have its CPUs, and the host of this virtual machine took 10 ms of CPU "
+      "time from it");
+}
+
 TEST(BusyHost, DescriptorTableNearlyFull) {
   Looks looks;
   looks.now().process.descriptors_open = 900;
