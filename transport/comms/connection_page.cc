@@ -219,7 +219,7 @@ void ConnectionPage::judge(TimePoint now, const Values& values, DeferredLog& log
     if (facts.oldest >= stragglers_->settings().slow_floor) facts.usual = usual_latency();
   }
   using Verdict = stats::MessageMonitor::Verdict;
-  if (monitor_.look(facts, stragglers_->settings()) && monitor_.verdict() != Verdict::kFine) {
+  if (monitor_.check(facts, stragglers_->settings()) && monitor_.verdict() != Verdict::kFine) {
     ++(monitor_.verdict() == Verdict::kStalled ? sums_.stalled : sums_.slow);
     stragglers_->note(now, monitor_.verdict(), connection_, facts, waiting_for(values), log);
   }

@@ -32,7 +32,7 @@ class MessageMonitor {
   };
 
   // Returns true if the verdict has become worse, or fine again: worth a log line.
-  bool look(const Facts& facts, const MonitorSettings& settings) {
+  bool check(const Facts& facts, const MonitorSettings& settings) {
     const Verdict before = verdict_;
     const Verdict now = judge(facts, settings);
     if (now == before) return false;

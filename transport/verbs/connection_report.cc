@@ -87,12 +87,12 @@ void ConnectionReport::note_credit(TimePoint now, bool lacks_slot, std::uint64_t
 void ConnectionReport::refresh(TimePoint now, Connection& connection, bool is_closing,
                                comms::DeferredLog& log) noexcept {
   try {
-    look(now, connection, is_closing, log);
+    read(now, connection, is_closing, log);
   } catch (const std::bad_alloc&) {  // The next refresh tries it again.
   }
 }
 
-void ConnectionReport::look(TimePoint now, Connection& connection, bool is_closing,
+void ConnectionReport::read(TimePoint now, Connection& connection, bool is_closing,
                             comms::DeferredLog& log) {
   const Traffic& traffic = connection.traffic();
   const bool is_ready = connection.phase() == Connection::Phase::kReady;
@@ -109,7 +109,7 @@ void ConnectionReport::look(TimePoint now, Connection& connection, bool is_closi
   // A message that was not taken waits, too.
   const std::uint64_t waiting = is_open ? traffic.in_flight() + (lacks_slot ? 1U : 0U) : 0U;
   values.in_flight = static_cast<std::uint32_t>(waiting);
-  values.oldest = ages_.look(now, values.messages + waiting, values.messages);
+  values.oldest = ages_.update(now, values.messages + waiting, values.messages);
   const std::uint64_t polls = traffic.figures().polls.value();
   // A thread that has posted a message asks for its end all the time.
   values.is_unpolled = std::exchange(polls_, polls) == polls && values.oldest < now && waiting != 0;

@@ -54,7 +54,7 @@ class ConnectionReport {
   static Names names_of(const RailState& rail, const RailFacts& peer);
 
   explicit ConnectionReport(std::unique_ptr<comms::ConnectionPage> page) : page_(std::move(page)) {}
-  void look(TimePoint now, Connection& connection, bool is_closing, comms::DeferredLog& log);
+  void read(TimePoint now, Connection& connection, bool is_closing, comms::DeferredLog& log);
   // Returns the bytes of all rails.
   std::uint64_t note_rails(Connection& connection);
   void note_credit(TimePoint now, bool lacks_slot, std::uint64_t waits);
