@@ -89,7 +89,8 @@ def rail_shown():
                                   capture_output=True, text=True, timeout=30, check=False).stdout
 
         def shown():
-            pages = [page for page in json.loads(stat("--once", "--json"))["processes"] if page["pid"] == sender.pid]
+            text = stat("--once", "--json")  # Empty as long as there is no page.
+            pages = [page for page in json.loads(text)["processes"] if page["pid"] == sender.pid] if text else []
             return pages[0] if pages else {"flows": []}
 
         wait_until(lambda: any(flow["failures"] > flow["recoveries"] for flow in shown()["flows"]), 40, "the lost rail")

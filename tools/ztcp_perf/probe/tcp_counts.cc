@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "tools/ztcp_perf/probe/tcp_counts.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstring>
@@ -29,10 +30,13 @@ TcpCounts count_tcp_bytes() {
     length = sizeof info;
     // Kernels before 4.19 do not count bytes.
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 ||
-        length < offsetof(tcp_info, tcpi_bytes_retrans) + sizeof info.tcpi_bytes_retrans)
+        length < offsetof(tcp_info, tcpi_dsack_dups) + sizeof info.tcpi_dsack_dups)
       continue;
     counts.sent += info.tcpi_bytes_sent;
-    counts.resent += info.tcpi_bytes_retrans;
+    // A lost acknowledgement makes the sender repeat segments that arrived; the peer reports them.
+    const std::uint64_t needless = std::uint64_t{info.tcpi_dsack_dups} * info.tcpi_snd_mss;
+    counts.resent +=
+        info.tcpi_bytes_retrans - std::min<std::uint64_t>(needless, info.tcpi_bytes_retrans);
   }
   return counts;
 }

@@ -10,8 +10,8 @@
 namespace ztcp::perf::probe {
 
 struct TcpCounts {
-  std::uint64_t sent = 0;  // With those sent again.
-  std::uint64_t resent = 0;
+  std::uint64_t sent = 0;    // With those sent again.
+  std::uint64_t resent = 0;  // Without those that the peer had already (RFC 2883).
 };
 
 // Counts the connections that are open now.
