@@ -220,15 +220,6 @@ Status Port::configure() {
   return {};
 }
 
-std::optional<NicDrops> read_nic_drops(std::uint16_t port) {
-  rte_eth_stats stats{};
-  if (dpdk_panicked() || rte_eth_stats_get(port, &stats) != 0) return std::nullopt;
-  return NicDrops{.rx_missed = stats.imissed,
-                  .rx_no_buffers = stats.rx_nombuf,
-                  .rx_errors = stats.ierrors,
-                  .tx_errors = stats.oerrors};
-}
-
 Status Port::limit_queues(std::uint16_t most, bool spreads) {
   if (config_.queues == 1) return {};
   if (config_.fewer_queues_will_do) {

@@ -8,13 +8,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/address.h"
 #include "core/result.h"
-#include "transport/link/nic_drops.h"
 #include "transport/wire/receive_spread.h"
 
 struct rte_mempool;
@@ -139,8 +137,5 @@ class Port {
   std::vector<PortPools> pools_;  // By queue.
   int node_ = -1;                 // NUMA node of pools and queues.
 };
-
-// The driver's counts of a port. May wait for the NIC (drop_reader.h).
-std::optional<NicDrops> read_nic_drops(std::uint16_t port);
 
 }  // namespace ztcp::link

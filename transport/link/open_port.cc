@@ -10,6 +10,19 @@
 #include "transport/link/dpdk_host.h"
 
 namespace ztcp::link {
+namespace {
+
+// The driver's counts of a port. May wait for the NIC (drop_reader.h).
+std::optional<NicDrops> read_nic_drops(std::uint16_t port) {
+  rte_eth_stats stats{};
+  if (rte_eth_stats_get(port, &stats) != 0) return std::nullopt;
+  return NicDrops{.rx_missed = stats.imissed,
+                  .rx_no_buffers = stats.rx_nombuf,
+                  .rx_errors = stats.ierrors,
+                  .tx_errors = stats.oerrors};
+}
+
+}  // namespace
 
 OpenPort::OpenPort(Port its_port, PortLinkOptions its_options)
     : options(std::move(its_options)), port(std::move(its_port)), polling_(port.queues()) {

@@ -36,6 +36,15 @@ class IwarpGpu : public Connections {
     const RecvBuffer buffer{.bytes = memory.bytes(), .tag = 0, .key = key};
     return pair.receiver->post_flush({&buffer, 1});
   }
+  // The connection manager answers no request of the receiver's own two queue pairs.
+  Pair pair_with_unjoined_flusher() {
+    auto listener = std::move(*transport_->listen(1, {}));
+    Pair both{std::move(*transport_->begin_connect(0, listener->handle(), {})), nullptr};
+    while (!*both.sender->is_ready()) std::this_thread::yield();
+    host_.devices.ignore_requests();
+    while (both.receiver == nullptr) both.receiver = std::move(*listener->accept());
+    return both;
+  }
   // At start, a failure to join the two is found within this time; connections have as long as in
   // other tests.
   void restart_with_trials_of(std::uint32_t ms) {
@@ -132,11 +141,7 @@ TEST_F(IwarpGpu, AFlushThatFailsEndsItsConnectionInWords) {
 // --- What keeps the two from being joined --------------------------------------------------------
 
 TEST_F(IwarpGpu, AFlushThatHasNothingToGoOverEndsItsConnectionInTime) {
-  auto listener = std::move(*transport_->listen(1, {}));
-  Pair both{std::move(*transport_->begin_connect(0, listener->handle(), {})), nullptr};
-  while (!*both.sender->is_ready()) std::this_thread::yield();
-  host_.devices.ignore_requests();
-  while (both.receiver == nullptr) both.receiver = std::move(*listener->accept());
+  Pair both = pair_with_unjoined_flusher();
   const GpuMemory memory(kSize);
   MemoryKey* const key = register_gpu(*both.receiver, memory.region());
   const auto begun = flush(both, memory, key);
@@ -153,11 +158,7 @@ TEST_F(IwarpGpu, TimeInWhichTheProcessIsStoppedDoesNotEndTheJoinOfFlushQueuePair
   transport_.reset();
   host_.fabric.tcp.connect_timeout_ms = 1000;
   transport_ = *create(host_.fabric, host_.list());
-  auto listener = std::move(*transport_->listen(1, {}));
-  Pair both{std::move(*transport_->begin_connect(0, listener->handle(), {})), nullptr};
-  while (!*both.sender->is_ready()) std::this_thread::yield();
-  host_.devices.ignore_requests();
-  while (both.receiver == nullptr) both.receiver = std::move(*listener->accept());
+  Pair both = pair_with_unjoined_flusher();
   const GpuMemory memory(kSize);
   MemoryKey* const key = register_gpu(*both.receiver, memory.region());
   const auto begun = flush(both, memory, key);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What --check finds beside the checks that the plugin's init makes, too (config/check/check.h).
+// Checks of --check beside those that the plugin's init makes, too (config/check/check.h).
 // The source of each function describes it.
 #pragma once
 
