@@ -38,7 +38,7 @@ void find_quota(const Case& one, Findings& findings) {
 }
 
 // A thread whose CPU the host of a virtual machine has taken is late by no more than that time.
-std::string thief(std::uint64_t stolen_ns, std::uint64_t late_ns) {
+std::string cause_of_delay(std::uint64_t stolen_ns, std::uint64_t late_ns) {
   if (stolen_ns == 0) return "other threads have its CPUs";
   return fmt::format("{}the host of this virtual machine took {} of CPU time from it",
                      stolen_ns < late_ns ? "other threads have its CPUs, and " : "",
@@ -62,7 +62,7 @@ void find_late_threads(const Case& one, Findings& findings) {
                         fmt::format("ran late {} in the last {}, by {} in all{}: {}",
                                     turns == 1 ? "once" : fmt::format("{} times", turns),
                                     seconds_text(one.window.seconds()), time_text(time), cpus,
-                                    thief(one.window.stolen_ns(), time)),
+                                    cause_of_delay(one.window.stolen_ns(), time)),
                         fmt::format("top -H; grep . /proc/{}/task/*/schedstat; grep cpu /proc/stat",
                                     one.now().process.pid),
                         share});
