@@ -5,6 +5,7 @@
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 
@@ -19,6 +20,7 @@ DEATH_BOUND_S = 40
 # for a busy machine. Without a notice the death is detected after the redial window of 7 s.
 TOLD_BOUND_S = 5
 DIED = r"the peer's process has ended: process {} on host "
+WATCH_HELLO_BYTES = 112
 ENDED = r"the peer's process ended without closing the connection"
 REMOTE_ERROR = 6  # ncclRemoteError
 
@@ -45,6 +47,20 @@ def start_transfer(fabric, ranks=(0, 1), *arguments, name="handle"):
     return receiver, sender
 
 
+def wait_until_watched(fabric, process, host=None):
+    """Until the process has read the hello of a watch connection (transport/watch/peer_watch.h)."""
+    command = ["ss", "-tinpOH", "state", "established"]
+    if host is not None:
+        command = fabric.inside(host, command)
+
+    def is_watched():
+        said = subprocess.run(command, check=True, timeout=30, capture_output=True, text=True).stdout
+        return any(line.split()[0] == "0" and f"pid={process.pid}," in line and
+                   f"bytes_received:{WATCH_HELLO_BYTES} " in line for line in said.splitlines())
+
+    wait_until(lambda: is_watched() or not process.running(), 30, "the watch connection")
+
+
 def ends_with_remote_error(process, fabric, what, bound_s=DEATH_BOUND_S):
     started = time.monotonic()
     status = process.wait(DEATH_BOUND_S)
@@ -64,6 +80,8 @@ def killed(victim_sends, watched=True):
         fabric.start_switch()
         receiver, sender = start_transfer(fabric)
         victim, survivor = (sender, receiver) if victim_sends else (receiver, sender)
+        if watched:
+            wait_until_watched(fabric, survivor)
         victim.send(signal.SIGKILL)
         said = (r"receiving from 10\.99\.0\.2:\d+ failed" if victim_sends else
                 r"sending to 10\.99\.0\.1:7471 failed")

@@ -15,7 +15,7 @@ import time
 
 from fabric import check, main, wait_until
 from faults import (DEATH_BOUND_S, DIED, EXIT_PLUGIN_ERROR, TOLD_BOUND_S, done_count, ends_with_remote_error, start_peer,
-                    start_transfer)
+                    start_transfer, wait_until_watched)
 from namespaces import Hosts, enter
 from transfer import SWEEP, rows_are_right
 
@@ -93,6 +93,8 @@ def killed(bypassing, victim_sends, watched=True):
         configure(hosts, *[WATCHED if watched else UNWATCHED] * 2)
         receiver, sender = start_transfer(hosts)
         victim, survivor = (sender, receiver) if victim_sends else (receiver, sender)
+        if watched:
+            wait_until_watched(hosts, survivor, 0 if victim_sends else 1)
         victim.send(signal.SIGKILL)
         what = r"receiving from 10\.66\.0\.2:\d+ failed" if victim_sends else r"sending to 10\.66\.0\.1:\d+ failed"
         is_silent = bypassing == (1 if victim_sends else 0)

@@ -116,7 +116,9 @@ void DeathWatch::check(const Nic& nic, TimePoint now) {
         return last;
       },
       [&](const watch::Peer& peer) {
-        const std::string who = "process " + std::to_string(peer.pid) + " on host " + peer.host;
+        const std::string who =
+            peer.pid == 0 ? "its kernel closed the watch connection before the greeting"
+                          : "process " + std::to_string(peer.pid) + " on host " + peer.host;
         with_each([&](Backend& backend, TimePoint at) {
           backend.clients().for_each([&](Client& client) {
             client.on_peer_died(at, peer.nic, "the peer's process has ended: " + who);

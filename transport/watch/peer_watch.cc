@@ -146,10 +146,10 @@ std::vector<Peer> PeerWatch::poll(TimePoint now) {
     if (at == conversations_.end()) continue;  // Dropped earlier in this call.
     switch (at->second.state) {
       case State::kConnecting:
-        finish_dial(at);
+        finish_dial(at, gone);
         break;
       case State::kGreeting:
-        greet(at);
+        greet(at, gone);
         break;
       case State::kUp:
         listen_to(at, gone);
@@ -192,7 +192,7 @@ void PeerWatch::drop_oldest_stranger() {
   conversations_.erase(oldest);
 }
 
-void PeerWatch::finish_dial(Table::iterator at) {
+void PeerWatch::finish_dial(Table::iterator at, std::vector<Peer>& gone) {
   Conversation& c = at->second;
   int error = 0;
   socklen_t size = sizeof(error);
@@ -201,16 +201,25 @@ void PeerWatch::finish_dial(Table::iterator at) {
     c.state = State::kGreeting;
     return;
   }
-  note_trouble(c, error != 0 ? error : errno);
+  give_up(at, error != 0 ? error : errno, gone);
+}
+
+// The kernel of a dialled peer has ended the connection before the hello: the process has died
+// early, or refuses the watch. Its NIC shows the difference.
+void PeerWatch::give_up(Table::iterator at, int error, std::vector<Peer>& gone) {
+  Conversation& c = at->second;
+  note_trouble(c, error);
+  if (is_word_of_peer(error)) gone.push_back(std::move(c.peer));
   --greeting_;
   conversations_.erase(at);
 }
 
-void PeerWatch::greet(Table::iterator at) {
+void PeerWatch::greet(Table::iterator at, std::vector<Peer>& gone) {
   Conversation& c = at->second;
   const ssize_t got =
       recv(c.fd.get(), c.heard.data() + c.heard_bytes, kHelloBytes - c.heard_bytes, 0);
-  if (got < 0 && is_later(errno)) return;
+  const int error = got < 0 ? errno : got == 0 ? ECONNRESET : ECONNREFUSED;
+  if (got < 0 && is_later(error)) return;
   if (got > 0) {
     c.heard_bytes += static_cast<std::size_t>(got);
     if (c.heard_bytes < kHelloBytes) return;
@@ -221,10 +230,8 @@ void PeerWatch::greet(Table::iterator at) {
       return;
     }
   }
-  if (c.is_dialled)
-    note_trouble(c, ECONNREFUSED);
-  else
-    ++counters_.strangers;
+  if (c.is_dialled) return give_up(at, error, gone);
+  ++counters_.strangers;
   --greeting_;
   conversations_.erase(at);
 }

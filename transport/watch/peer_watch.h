@@ -73,7 +73,7 @@ class PeerWatch {
 
   // Makes progress on all connections; `now` is CLOCK_MONOTONIC. Returns the peers whose kernel has
   // ended their last connection with us, except those that share their NIC: for them the job's own
-  // connections tell more.
+  // connections tell more. A dialled peer that ended it before its hello has no pid and no host.
   std::vector<Peer> poll(TimePoint now);
 
   // Peers that have sent their hello and are alive.
@@ -108,8 +108,9 @@ class PeerWatch {
   bool watch(int fd, std::uint64_t id, std::uint32_t events);
   void accept_some();
   void drop_oldest_stranger();
-  void finish_dial(Table::iterator at);
-  void greet(Table::iterator at);
+  void finish_dial(Table::iterator at, std::vector<Peer>& gone);
+  void greet(Table::iterator at, std::vector<Peer>& gone);
+  void give_up(Table::iterator at, int error, std::vector<Peer>& gone);
   void listen_to(Table::iterator at, std::vector<Peer>& gone);
   bool take_hello(Conversation& c);
   bool say_hello(const Conversation& c);

@@ -295,9 +295,14 @@ TEST(PeerWatch, TheTableIsBounded) {
     callers.push_back(open_watch(Ipv4Address{kNicB.value + i}));
     callers.back()->dial(kNicA, watch->endpoint(), kProof);
     PeerWatch& caller = *callers.back();
-    ASSERT_TRUE(check_until({watch.get(), &caller}, [&] {
-      return caller.peers() == 1 || caller.counters().unreachable == 1;
-    }));
+    std::vector<Peer> gone;
+    const TimePoint ends = now() + std::chrono::seconds(10);
+    while (caller.peers() + caller.counters().unreachable == 0 && now() < ends) {
+      EXPECT_TRUE(watch->poll(now()).empty());
+      gone = caller.poll(now());
+    }
+    EXPECT_EQ(caller.peers(), i < 2 ? 1U : 0U);
+    EXPECT_EQ(gone.size(), i < 2 ? 0U : 1U);  // Its NIC decides whether the process is alive.
   }
   EXPECT_EQ(watch->peers(), 2U);
   EXPECT_EQ(watch->counters().full, 1U);
@@ -323,9 +328,37 @@ TEST(PeerWatch, AnotherProcessAtThePortIsNoPeer) {
   auto b = open_watch(kNicB);
   b->expect(kOtherProof);
   a->dial(kNicB, b->endpoint(), kProof);
-  ASSERT_TRUE(check_until({a.get(), b.get()}, [&] { return a->counters().unreachable == 1; }));
+  std::vector<Peer> gone;
+  const TimePoint ends = now() + std::chrono::seconds(10);
+  while (gone.empty() && now() < ends) {
+    EXPECT_TRUE(b->poll(now()).empty());
+    gone = a->poll(now());
+  }
+  EXPECT_EQ(a->counters().unreachable, 1U);
   EXPECT_EQ(b->counters().strangers, 1U);
   EXPECT_EQ(a->peers() + b->peers(), 0U);
+  // Its NIC decides whether the process is alive.
+  ASSERT_EQ(gone.size(), 1U);
+  EXPECT_EQ(gone[0].nic, kNicB);
+  EXPECT_EQ(gone[0].pid, 0U);
+}
+
+// The dialled process dies before it has read the hello.
+TEST(PeerWatch, APeerThatEndsBeforeItsHelloIsReported) {
+  for (const bool is_dialled_first : {true, false}) {
+    auto a = open_watch(kNicA);
+    auto b = open_watch(kNicB);
+    a->dial(kNicB, b->endpoint(), kProof);
+    if (is_dialled_first) {
+      EXPECT_TRUE(a->poll(now()).empty());  // Sends the hello.
+    }
+    b.reset();
+    const auto gone = gone_from(*a);
+    ASSERT_EQ(gone.size(), 1U);
+    EXPECT_EQ(gone[0].nic, kNicB);
+    EXPECT_EQ(gone[0].pid, 0U);
+    EXPECT_EQ(a->counters().unreachable, 1U);
+  }
 }
 
 TEST(PeerWatch, ASilentPeerIsGivenUp) {
