@@ -17,7 +17,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build").resolve()
 PACKAGES = {
-    "libnccl-net-ztcp": ["plugin/libnccl-net.so"],
+    "libnccl-net-ztcp": ["plugin/libnccl-net.so", "plugin/env/libnccl-env-ztcp.so"],
     "ztcp-tools": [f"tools/{t}/{t}" for t in ("ztcp_setup", "ztcp_perf", "ztcp_stat", "ztcp_switch")],
 }
 RELATIONS = {"DESCRIBES", "CONTAINS", "STATIC_LINK", "DYNAMIC_LINK", "DEPENDS_ON"}
