@@ -11,6 +11,7 @@ void Congestion::begin(MakeCongestionControl make, std::uint32_t mss_bytes,
   window_ = {.mss_bytes = mss_bytes, .cwnd_bytes = mss_bytes * initial_segments};
   algorithm_ = &make(storage_, first);
   resumed_ = {};
+  algorithm_->begin(window_);
 }
 
 void Congestion::save() {

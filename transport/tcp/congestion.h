@@ -30,26 +30,32 @@ class Congestion {
   std::uint32_t window_bytes() const { return window_.cwnd_bytes; }
   std::uint32_t ssthresh_bytes() const { return window_.ssthresh_bytes; }
   bool in_slow_start() const { return window_.in_slow_start(); }
-  std::uint32_t pacing_percent() const { return algorithm_->pacing_percent(window_); }
+  std::uint64_t pacing_rate(Duration srtt) const { return algorithm_->pacing_rate(window_, srtt); }
+  bool is_rate_based() const { return window_.rate_based; }
 
   // Sending resumes after nothing was in flight.
   void on_restart(TimePoint now) { resumed_ = now; }
 
-  // An ACK outside fast recovery; `ack.resumed` is filled in here.
-  void on_ack(TimePoint now, CongestionControl::Ack ack) {
+  // An ACK outside fast recovery, or any for a rate-based algorithm; `ack.resumed` is filled in
+  // here.
+  void on_ack(TimePoint now, CongestionControl::Ack& ack) {
     ack.resumed = resumed_;
     algorithm_->on_ack(now, ack, window_);
   }
 
-  // Fast recovery (RFC 6937): begin, one call per ACK and per transmission, end.
+  // Fast recovery (RFC 6937): begin, one call per ACK and per transmission, end. A rate-based
+  // algorithm sets the window itself.
   void enter_recovery(std::uint32_t flight_bytes);
   void on_recovery_ack(std::uint32_t delivered_bytes, bool made_progress,
                        std::uint32_t pipe_bytes) {
+    if (window_.rate_based) return;
     window_.cwnd_bytes = prr_.on_ack(delivered_bytes, made_progress, pipe_bytes,
                                      window_.ssthresh_bytes, window_.mss_bytes);
   }
   void on_recovery_sent(std::uint32_t bytes) { prr_.on_sent(bytes); }
-  void leave_recovery() { window_.cwnd_bytes = window_.ssthresh_bytes; }
+  void leave_recovery() {
+    if (!window_.rate_based) window_.cwnd_bytes = window_.ssthresh_bytes;
+  }
 
   // RFC 5681 section 3.1, equation (4): the losses of one window of data reduce ssthresh once, and
   // `first` says that they have not yet done so. One segment may be sent beside the `flight_bytes`

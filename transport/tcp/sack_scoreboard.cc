@@ -10,6 +10,7 @@ void SackScoreboard::reset(SeqNum first) {
   head_ = tail_ = lost_hint_ = once_hint_ = 0;
   outstanding_bytes_ = sacked_bytes_ = lost_bytes_ = 0;
   sacked_segments_ = retransmitted_segments_ = repeats_ = 0;
+  ever_lost_bytes_ = 0;
   forward_ack_ = first;
 }
 
@@ -210,6 +211,7 @@ void SackScoreboard::mark_lost(std::uint32_t i) {
   if (is_under_way_again(lost)) unlink(position);
   lost.flags |= SentRecord::kLost;
   lost_bytes_ += lost.length;
+  ever_lost_bytes_ += lost.length;
   if (static_cast<std::int32_t>(position - lost_hint_) < 0) lost_hint_ = position;
 }
 
@@ -246,7 +248,11 @@ void SackScoreboard::forget_sacks() {
   link_all_again();
 }
 
-void SackScoreboard::rewind(SeqNum una) { reset(una); }
+void SackScoreboard::rewind(SeqNum una) {
+  const std::uint64_t ever_lost_bytes = ever_lost_bytes_;
+  reset(una);
+  ever_lost_bytes_ = ever_lost_bytes;
+}
 
 std::uint32_t SackScoreboard::first_lost() {
   assert(lost_bytes_ > 0);

@@ -126,6 +126,8 @@ class SackScoreboard {
   std::uint32_t sacked_bytes() const { return sacked_bytes_; }
   std::uint32_t sacked_segments() const { return sacked_segments_; }
   std::uint32_t lost_bytes() const { return lost_bytes_; }
+  // Marked as lost since the connection began, however often and however rightly.
+  std::uint64_t ever_lost_bytes() const { return ever_lost_bytes_; }
   std::uint32_t retransmitted_segments() const { return retransmitted_segments_; }
   // "pipe" of RFC 6675 section 4.
   std::uint32_t in_flight_bytes() const { return outstanding_bytes_ - sacked_bytes_ - lost_bytes_; }
@@ -161,6 +163,7 @@ class SackScoreboard {
   std::uint32_t outstanding_bytes_ = 0;
   std::uint32_t sacked_bytes_ = 0;
   std::uint32_t lost_bytes_ = 0;
+  std::uint64_t ever_lost_bytes_ = 0;
   std::uint32_t sacked_segments_ = 0;
   std::uint32_t retransmitted_segments_ = 0;  // Among the outstanding ones.
   // Free-running, like all positions.

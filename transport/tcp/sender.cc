@@ -60,6 +60,8 @@ void Sender::begin(TimePoint now, const Terms& terms) {
   scoreboard_.reset(terms.first);
   congestion_.begin(settings_.congestion_control, mss_bytes_, settings_.initial_window_segments,
                     terms.first);
+  rate_.begin(now);
+  told_lost_bytes_ = 0;
   recovery_point_ = pace_round_end_ = terms.first;
   progress_ = heard_shut_ = now;
   set_max_super_segment(max_super_bytes_);
@@ -107,9 +109,9 @@ std::uint32_t Sender::new_data_limit() {
   }
   if (super_bytes_ == 0 || unsent <= mss_bytes_ || cwnd < flight) return segment;
 
-  std::uint64_t most =
-      std::min({unsent, std::uint64_t{usable}, std::uint64_t{cwnd - flight},
-                std::uint64_t{super_bytes_}, std::uint64_t{scoreboard_.space()} * mss_bytes_});
+  std::uint64_t most = std::min({unsent, std::uint64_t{usable}, std::uint64_t{cwnd - flight},
+                                 std::uint64_t{super_bytes_}, std::uint64_t{pacer_.most_bytes()},
+                                 std::uint64_t{scoreboard_.space()} * mss_bytes_});
   // Only the last segment of all queued bytes may be short.
   if (most < unsent && most != super_bytes_) most -= most % mss_bytes_;
   return std::max(segment, static_cast<std::uint32_t>(most));
@@ -136,6 +138,8 @@ bool Sender::next(TimePoint now, TxFrame& frame, Outgoing& out) {
     return lost ? retransmit(now, frame, out) : send_new(now, limit, frame, out);
   }
   pacer_.set_waiting(false);
+  if (congestion_.is_rate_based()) [[unlikely]]
+    note_app_limit();
   if (fin_due() && !fin_sent_ && unsent_bytes() == 0) return send_fin(now, out);
   if (scoreboard_.empty()) arm_timers(now, Wait::kGoesOn);  // The window may be closed.
   return false;
@@ -174,6 +178,7 @@ void Sender::send_record(TimePoint now, std::uint32_t i, TxFrame& frame, Outgoin
     needed_bytes_ += record.length;
     repeated_end_ = later(repeated_end_, record.end());
   }
+  note_rate(now, record.length);
   pacer_.on_sent(now, record.length);
   note_repeated(frame.payload_bytes);
   ++counters_.tx_segments;
@@ -238,9 +243,20 @@ bool Sender::send_new(TimePoint now, std::uint32_t limit_bytes, TxFrame& frame, 
   snd_max_ = later(snd_max_, snd_nxt_);
   out.push = unsent_bytes() == 0;
   if (state_ == State::kRecovery) congestion_.on_recovery_sent(bytes);
+  note_rate(now, bytes);
   pacer_.on_sent(now, bytes);
   arm_timers(now, was_empty ? Wait::kRestarts : Wait::kIsForMore);
   return true;
+}
+
+void Sender::note_rate(TimePoint now, std::uint32_t sent_bytes) {
+  if (congestion_.is_rate_based()) [[unlikely]]
+    rate_.on_sent(now, sent_bytes, flight_bytes(), scoreboard_.ever_lost_bytes(), rtt_.srtt());
+}
+
+void Sender::note_app_limit() {
+  const std::uint32_t flight = flight_bytes();
+  if (unsent_bytes() == 0 && flight < congestion_.window_bytes()) rate_.on_app_limited(flight);
 }
 
 bool Sender::send_fin(TimePoint now, Outgoing& out) {

@@ -16,6 +16,7 @@
 #include "core/histogram.h"
 #include "core/unprotected.h"
 #include "transport/tcp/congestion.h"
+#include "transport/tcp/delivery_rate.h"
 #include "transport/tcp/pacer.h"
 #include "transport/tcp/rack.h"
 #include "transport/tcp/rtt_estimator.h"
@@ -178,6 +179,11 @@ class Sender {
   void check_tail_probe(const Ack& ack, Dsack dsack, bool advanced);
   void move_state(TimePoint now, const Ack& ack, const Delivered& delivered,
                   std::uint32_t acked_bytes, Duration rtt_sample);
+  void tell_algorithm(TimePoint now, const Ack& ack, const Delivered& delivered,
+                      std::uint32_t acked_bytes, Duration rtt_sample);
+  void note_rate(TimePoint now, std::uint32_t sent_bytes);
+  void note_app_limit();
+  void set_pace();
   void enter_recovery();
   void begin_episode();
 
@@ -248,8 +254,10 @@ class Sender {
 
   // --- Cold.
   std::uint32_t max_window_bytes_ = 0;
-  std::uint32_t duplicate_acks_ = 0;  // For peers without SACK.
-  SeqNum recovery_point_;             // snd.max when the recovery began.
+  std::uint64_t told_lost_bytes_ = 0;  // The scoreboard's count at the algorithm's last ACK.
+  DeliveryRate rate_;                  // For a rate-based algorithm.
+  std::uint32_t duplicate_acks_ = 0;   // For peers without SACK.
+  SeqNum recovery_point_;              // snd.max when the recovery began.
   Rack rack_;
   // RFC 8985 section 7.3: the end of the outstanding tail loss probe.
   bool probe_outstanding_ = false;

@@ -64,10 +64,8 @@ void Sender::on_ack(TimePoint now, const Ack& ack) {
     check_tail_probe(ack, dsack, acked > 0);
   }
   move_state(now, ack, delivered, acked, sample);
-  if (settings_.pacing && pace_round_end_.at_or_before(snd_una_) && acked > 0) {
-    pacer_.set_rate(congestion_.window_bytes(), rtt_.srtt(), congestion_.pacing_percent());
-    pace_round_end_ = snd_nxt_;
-  }
+  const bool round_over = pace_round_end_.at_or_before(snd_una_) && acked > 0;
+  if (round_over || congestion_.is_rate_based()) set_pace();
   arm_timers(now, acked > 0 ? Wait::kRestarts : Wait::kGoesOn);
   assert(scoreboard_.size() > 64 || scoreboard_.is_consistent());
 }
@@ -281,23 +279,55 @@ void Sender::move_state(TimePoint now, const Ack& ack, const Delivered& delivere
   }
   if (state_ == State::kOpen && scoreboard_.lost_bytes() > 0) enter_recovery();
 
-  if (state_ == State::kRecovery) {
+  if (congestion_.is_rate_based()) {
+    if (delivered.bytes > 0 || scoreboard_.ever_lost_bytes() != told_lost_bytes_)
+      tell_algorithm(now, ack, delivered, acked_bytes, rtt_sample);
+  } else if (state_ == State::kRecovery) {
     congestion_.on_recovery_ack(delivered.bytes, acked_bytes > 0, flight_bytes());
   } else if (acked_bytes > 0 && before != State::kRecovery) {
     // RFC 5681 section 3.1: bytes that move snd.una count, not SACKed ones. After a timeout many of
     // them may have been delivered long ago, not by the retransmissions.
-    const std::uint32_t counted =
-        before == State::kLoss ? std::min(acked_bytes, delivered.bytes) : acked_bytes;
-    // Applies to all ACKs of the data that filled the window, not only to the first of a burst.
-    if (window_limited_ && limited_end_.at_or_before(ack.ack - acked_bytes))
-      window_limited_ = false;
-    congestion_.on_ack(now, {.ack = ack.ack,
-                             .snd_nxt = snd_nxt_,
-                             .acked_bytes = counted,
-                             .window_limited = window_limited_ || state_ == State::kLoss,
-                             .rtt_sample = rtt_sample,
-                             .srtt = rtt_.srtt()});
+    tell_algorithm(now, ack, delivered,
+                   before == State::kLoss ? std::min(acked_bytes, delivered.bytes) : acked_bytes,
+                   rtt_sample);
   }
+}
+
+void Sender::tell_algorithm(TimePoint now, const Ack& ack, const Delivered& delivered,
+                            std::uint32_t acked_bytes, Duration rtt_sample) {
+  // Applies to all ACKs of the data that filled the window, not only to the first of a burst.
+  if (window_limited_ && limited_end_.at_or_before(ack.ack - acked_bytes)) window_limited_ = false;
+  const std::uint64_t lost_bytes = scoreboard_.ever_lost_bytes();
+  CongestionControl::Ack told{
+      .ack = ack.ack,
+      .snd_nxt = snd_nxt_,
+      .acked_bytes = acked_bytes,
+      .window_limited = window_limited_ || state_ == State::kLoss,
+      .rtt_sample = rtt_sample,
+      .srtt = rtt_.srtt(),
+      .min_rtt = rtt_.has_sample() ? rtt_.min_rtt() : Duration::zero(),
+      .delivered_bytes = delivered.bytes,
+      .lost_bytes = static_cast<std::uint32_t>(lost_bytes - told_lost_bytes_),
+      .flight_bytes = flight_bytes(),
+      .in_recovery = state_ != State::kOpen,
+  };
+  told_lost_bytes_ = lost_bytes;
+  if (congestion_.is_rate_based()) [[unlikely]]
+    told.rate = rate_.on_ack(now, delivered, lost_bytes, told.min_rtt);
+  const bool was_rate_based = congestion_.is_rate_based();
+  congestion_.on_ack(now, told);
+  if (congestion_.is_rate_based() != was_rate_based) [[unlikely]]
+    rate_.begin(now);
+}
+
+void Sender::set_pace() {
+  pace_round_end_ = snd_nxt_;
+  if (!settings_.pacing && !congestion_.is_rate_based()) return;
+  const std::uint64_t rate = congestion_.pacing_rate(rtt_.srtt());
+  if (congestion_.is_rate_based())
+    pacer_.set_exact_rate(rate, rtt_.srtt());
+  else
+    pacer_.set_rate(rate, rtt_.srtt());
 }
 
 }  // namespace ztcp::tcp

@@ -60,6 +60,20 @@ class FixedWindow final : public CongestionControl {
   void undo() override {}
 };
 
+// Rate based, with a window and a rate of its own; records its ACKs.
+class FixedRate final : public CongestionControl {
+ public:
+  static inline std::vector<Ack> acks;
+  explicit FixedRate(SeqNum) { acks.clear(); }
+  void begin(Window& window) override { window.rate_based = true; }
+  void on_ack(TimePoint, const Ack& ack, Window&) override { acks.push_back(ack); }
+  std::uint32_t on_loss(const Window&) override { return Window::kMaxBytes; }
+  void on_timeout(SeqNum) override {}
+  std::uint64_t pacing_rate(const Window&, Duration) const override { return 1'000'000'000; }
+  void save() override {}
+  void undo() override {}
+};
+
 StackConfig with(MakeCongestionControl make) {
   StackConfig config = test_config();
   config.tcp.congestion_control = make;
@@ -145,10 +159,42 @@ TEST(CongestionControl, TheAlgorithmSetsTheWindow) {
   }
 }
 
+// Ten segments, of which the first is lost: the algorithm's window holds in fast recovery.
+TEST(CongestionControl, RateBasedOneIsToldDeliveriesInRecovery) {
+  Peer peer(with(make_congestion_control<FixedRate>));
+  peer.open();
+  const auto seq = [&](std::uint32_t segment) { return peer.first() + segment * kMss; };
+  peer.write(30 * kMss);
+  ASSERT_EQ(peer.collect().size(), 10U);
+  peer.advance(1ms);
+  peer.ack(seq(0), {{seq(1), seq(6)}});
+  ASSERT_EQ(FixedRate::acks.size(), 1U);
+  const CongestionControl::Ack& first = FixedRate::acks[0];
+  EXPECT_EQ(first.acked_bytes, 0U);
+  EXPECT_EQ(first.delivered_bytes, 5 * kMss);
+  EXPECT_EQ(first.lost_bytes, kMss);
+  EXPECT_EQ(first.flight_bytes, 4 * kMss);
+  EXPECT_TRUE(first.in_recovery);
+  EXPECT_EQ(first.rate.bytes, 5 * kMss);
+  EXPECT_EQ(first.rate.interval, 1ms);
+  EXPECT_EQ(first.rate.lost_bytes, kMss);
+  EXPECT_EQ(first.rate.sent_flight_bytes, 10 * kMss);
+  std::size_t sent = peer.collect().size();
+  for (int turn = 0; turn < 10; ++turn) {
+    peer.advance(100us);
+    sent += peer.collect().size();
+  }
+  EXPECT_EQ(sent, 6U) << "one again and five new ones: 10 are in flight";
+  peer.ack(seq(10));
+  ASSERT_EQ(FixedRate::acks.size(), 2U);
+  EXPECT_FALSE(FixedRate::acks[1].in_recovery);
+  EXPECT_EQ(FixedRate::acks[1].delivered_bytes, 5 * kMss);
+}
+
 TEST(CongestionControl, AStackMovesBytesWithEachAlgorithm) {
   for (const MakeCongestionControl make :
        {make_congestion_control<Reno>, make_congestion_control<FixedWindow>,
-        make_congestion_control<Cubic>}) {
+        make_congestion_control<FixedRate>, make_congestion_control<Cubic>}) {
     StackConfig other = test_config();
     other.mac = kPeerMac;
     other.address = {kPeerIp, 24};

@@ -20,12 +20,13 @@ class CongestionTest : public testing::Test {
   CongestionTest() { congestion.begin(make_congestion_control<Cubic>, kRoundMss, 10, SeqNum(0)); }
   void ack(std::uint32_t bytes, bool limited = true, Duration rtt = {}) {
     number += bytes;
-    congestion.on_ack(now, {.ack = SeqNum(number),
-                            .snd_nxt = SeqNum(number + congestion.window_bytes()),
-                            .acked_bytes = bytes,
-                            .window_limited = limited,
-                            .rtt_sample = rtt,
-                            .srtt = 1ms});
+    CongestionControl::Ack ack{.ack = SeqNum(number),
+                               .snd_nxt = SeqNum(number + congestion.window_bytes()),
+                               .acked_bytes = bytes,
+                               .window_limited = limited,
+                               .rtt_sample = rtt,
+                               .srtt = 1ms};
+    congestion.on_ack(now, ack);
   }
   Congestion congestion;
   TimePoint now{1h};
