@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "core/address.h"
@@ -18,6 +19,12 @@
 #include "core/result.h"
 
 namespace ztcp {
+
+// How a stream is dialled.
+struct DialSettings {
+  std::uint32_t segment_bytes = 0;  // Most payload of a segment, both ways; 0: by the path's MTU.
+  std::optional<std::uint8_t> dscp{};  // Absent: the NIC's.
+};
 
 // State of streams for the log line about a connection's end. Zero: not known.
 struct StreamHealth {
@@ -133,6 +140,9 @@ class Stream {
   // The peer uses its kernel's TCP, which may delay an acknowledgement (RFC 9293 section 3.8.6.3):
   // a late one does not mean a loss.
   virtual void expect_late_acks() {}
+
+  // DSCP of the packets sent from now on, 0-63; until then they have the NIC's.
+  virtual void set_dscp(std::uint8_t) {}
 
   // Returns once no thread writes any more to the place that StreamEvents::lend_place() lent. Bytes
   // already written there are reported later by on_placed().

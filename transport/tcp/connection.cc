@@ -96,6 +96,11 @@ void Connection::abort() {
   if (reset_due_) wake();
 }
 
+void Connection::set_dscp(std::uint8_t dscp) {
+  dscp_ = dscp;
+  if (is_known_to_peer()) build_header();  // Until then there is only the SYN, built when sent.
+}
+
 void Connection::drop() { end(); }
 
 void Connection::end() {

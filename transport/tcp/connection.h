@@ -65,6 +65,7 @@ class Connection final : public Stream, public ListHook<> {
   void close() override;
   void abort() override;
   void expect_late_acks() override { sender_.expect_late_acks(); }
+  void set_dscp(std::uint8_t dscp) override;
   StreamHealth health() const override;
   StreamStall stall(TimePoint now) const override;
   StreamStatistics stream_statistics(TimePoint now) const override;
@@ -121,6 +122,10 @@ class Connection final : public Stream, public ListHook<> {
   void end();
   void wake() {
     if (mac_known_) context_.ready.push(index_);
+  }
+
+  void build_header() {
+    header_.build(context_.config, dscp_, mac_, local_port_, remote_, timestamps_);
   }
 
   // connection_handshake.cc
@@ -214,6 +219,7 @@ class Connection final : public Stream, public ListHook<> {
   // --- Cold.
   Endpoint remote_;
   std::uint16_t local_port_ = 0;
+  std::uint8_t dscp_ = 0;
   std::uint16_t peer_mss_bytes_ = 536;
   MacAddress mac_;
   SeqNum iss_;

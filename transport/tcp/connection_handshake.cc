@@ -22,6 +22,7 @@ void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
   challenged_ = TimePoint::min();
   remote_ = remote;
   local_port_ = local_port;
+  dscp_ = context_.config.dscp;
   heard_ = opened_ = now;
   unreachable_ = nullptr;
   path_.reset();
@@ -90,7 +91,8 @@ bool Connection::try_next_port(TimePoint now, const wire::TcpHeader& syn_ack) {
                        .local_port = local_port_,
                        .seq = SeqNum(syn_ack.acknowledgment),
                        .ack = {},
-                       .with_ack = false});
+                       .with_ack = false,
+                       .dscp = dscp_});
   ++context_.counters.ports_passed_over;
   context_.demux.remove(key());
   local_port_ = *port;
@@ -123,7 +125,7 @@ void Connection::take_syn(TimePoint now, const wire::TcpHeader& syn) {
 }
 
 void Connection::enter_syn_received() {
-  header_.build(context_.config, mac_, local_port_, remote_, timestamps_);
+  build_header();
   set_state(State::kSynReceived);
   syn_due_ = true;
   wake();
@@ -158,7 +160,7 @@ void Connection::establish(TimePoint now, const wire::TcpHeader& tcp) {
   if (peer_scales_) receiver_.begin_measuring(now, context_.config.tcp.receive_window_bytes);
   wl1_ = SeqNum(tcp.sequence);
   wl2_ = SeqNum(tcp.acknowledgment);
-  header_.build(context_.config, mac_, local_port_, remote_, timestamps_);
+  build_header();
   heard_ = spoke_ = now;
   state_deadline_ = kNever;
   set_state(State::kEstablished);
@@ -188,7 +190,8 @@ void Connection::on_segment_in_syn_sent(TimePoint now, RxFrame& frame,
                            .local_port = local_port_,
                            .seq = SeqNum(tcp.acknowledgment),
                            .ack = {},
-                           .with_ack = false});
+                           .with_ack = false,
+                           .dscp = dscp_});
     return;
   }
   if (tcp.flags.has(wire::kRst)) {

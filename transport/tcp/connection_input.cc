@@ -149,7 +149,8 @@ bool Connection::check_ack(TimePoint now, const wire::ParsedFrame& parsed) {
                          .local_port = local_port_,
                          .seq = ack,
                          .ack = {},
-                         .with_ack = false});
+                         .with_ack = false,
+                         .dscp = dscp_});
     return false;
   }
   if (ack.after(sender_.snd_max()) ||

@@ -85,7 +85,7 @@ void Connection::write_syn(TimePoint now, TxFrame& frame) {
     options.timestamps = wire::Timestamps{clock_.at(now), passive ? receiver_.ts_recent() : 0};
   options.sack_permitted = !passive || sack_;
   HeaderTemplate header;
-  header.build(context_.config, mac_, local_port_, remote_, /*with_timestamps=*/false);
+  header.build(context_.config, dscp_, mac_, local_port_, remote_, /*with_timestamps=*/false);
   const std::uint32_t window = std::min<std::uint32_t>(context_.window.bytes, 65535);
   header.write_with_options({.seq = iss_,
                              .ack = passive ? irs_ + 1 : SeqNum{},

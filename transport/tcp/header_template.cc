@@ -24,19 +24,26 @@ std::uint32_t fold(std::uint32_t sum) {
 }  // namespace
 
 std::size_t write_ethernet(const StackConfig& config, MacAddress to, wire::EtherType type,
-                           std::byte* out) {
-  return wire::emit_ethernet(
-      {.destination = to, .source = config.mac, .vlan_id = config.vlan_id, .type = type}, out);
+                           std::uint8_t dscp, std::byte* out) {
+  const auto by_dscp = static_cast<std::uint8_t>(dscp >> 3);
+  return wire::emit_ethernet({.destination = to,
+                              .source = config.mac,
+                              .vlan_id = config.vlan_id,
+                              .type = type,
+                              .priority = config.vlan_priority.value_or(by_dscp)},
+                             out);
 }
 
-void HeaderTemplate::build(const StackConfig& config, MacAddress to, std::uint16_t local_port,
-                           Endpoint remote, bool with_timestamps) {
+void HeaderTemplate::build(const StackConfig& config, std::uint8_t dscp, MacAddress to,
+                           std::uint16_t local_port, Endpoint remote, bool with_timestamps) {
   bytes_.fill({});
   std::byte* p = bytes_.data();
-  l2_bytes_ = static_cast<std::uint8_t>(write_ethernet(config, to, wire::EtherType::kIpv4, p));
+  l2_bytes_ =
+      static_cast<std::uint8_t>(write_ethernet(config, to, wire::EtherType::kIpv4, dscp, p));
   offload_ = config.tx_checksum_offload;
 
-  const wire::Ipv4Header ip{.source = config.address.address, .destination = remote.address.v4()};
+  const wire::Ipv4Header ip{
+      .source = config.address.address, .destination = remote.address.v4(), .dscp = dscp};
   wire::emit_ipv4(ip, p + l2_bytes_, /*offload=*/true);
   ip_sum_ = 0;
   for (std::size_t i = 0; i < wire::kIpv4Bytes; i += 2)

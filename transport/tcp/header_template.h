@@ -28,8 +28,8 @@ class HeaderTemplate {
     wire::Timestamps timestamps;
   };
 
-  void build(const StackConfig& config, MacAddress to, std::uint16_t local_port, Endpoint remote,
-             bool with_timestamps);
+  void build(const StackConfig& config, std::uint8_t dscp, MacAddress to, std::uint16_t local_port,
+             Endpoint remote, bool with_timestamps);
   void set_destination(MacAddress to);
 
   // Writes the headers of a segment whose fragments are in place: with timestamps if it was built
@@ -53,8 +53,8 @@ class HeaderTemplate {
 };
 
 // Writes the Ethernet header of a frame that belongs to no connection, such as ARP or an echo
-// reply. Returns the bytes written.
+// reply. A VLAN's priority may follow from `dscp`. Returns the bytes written.
 std::size_t write_ethernet(const StackConfig& config, MacAddress to, wire::EtherType type,
-                           std::byte* out);
+                           std::uint8_t dscp, std::byte* out);
 
 }  // namespace ztcp::tcp

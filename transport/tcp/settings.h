@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "core/address.h"
 #include "core/clock.h"
@@ -69,6 +70,10 @@ struct StackConfig {
   Ipv4Prefix address;
   Ipv4Address gateway;        // 0.0.0.0: none. May be outside the prefix (clouds with /32).
   std::uint16_t vlan_id = 0;  // 0: untagged.
+  // Priority of tagged frames, 0-7. Absent: the upper three bits of the packet's DSCP.
+  std::optional<std::uint8_t> vlan_priority{};
+  // Packets' DSCP, 0-63; a connection may have another one (Stream::set_dscp()).
+  std::uint8_t dscp = 0;
   std::uint16_t mtu_bytes = 1500;
   bool tx_checksum_offload = false;
   std::uint32_t max_super_segment_bytes = 0;  // 0: the link can't segment; the stack cuts at MSS.

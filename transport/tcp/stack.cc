@@ -104,7 +104,8 @@ void Stack::Impl::write_arp(const wire::ArpPacket& packet, MacAddress to) {
   TxFrame* frame = context.control.add();
   if (frame == nullptr) return;
   std::byte* p = frame->header.data();
-  const std::size_t l2 = write_ethernet(context.config, to, wire::EtherType::kArp, p);
+  const std::size_t l2 =
+      write_ethernet(context.config, to, wire::EtherType::kArp, context.config.dscp, p);
   frame->l2_bytes = static_cast<std::uint8_t>(l2);
   frame->l3_bytes = 0;
   frame->header_bytes = static_cast<std::uint16_t>(l2 + wire::emit_arp(packet, p + l2));

@@ -92,12 +92,14 @@ struct StackContext {
     SeqNum seq;
     SeqNum ack;
     bool with_ack = false;
+    std::optional<std::uint8_t> dscp{};  // Absent: no connection has one, so the stack's.
   };
   void send_reset(const Reset& reset) {
     TxFrame* frame = control.add();
     if (frame == nullptr) return;
     HeaderTemplate header;
-    header.build(config, reset.to, reset.local_port, reset.remote, /*with_timestamps=*/false);
+    header.build(config, reset.dscp.value_or(config.dscp), reset.to, reset.local_port, reset.remote,
+                 /*with_timestamps=*/false);
     const wire::TcpFlags flags = reset.with_ack ? wire::kRst | wire::kAck : wire::kRst;
     header.write(
         {.seq = reset.seq, .ack = reset.ack, .flags = flags, .window = 0, .timestamps = {}},

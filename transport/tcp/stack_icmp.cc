@@ -94,13 +94,15 @@ void Stack::Impl::answer_echo(const wire::ParsedFrame& parsed, std::span<std::by
   TxFrame* reply = context.control.add();
   if (reply == nullptr) return;
   wire::make_echo_reply(message);
+  const std::uint8_t dscp = parsed.ip.dscp;  // RFC 1122 section 3.2.1.6: the request's.
   std::byte* p = reply->header.data();
   const std::size_t l2 =
-      write_ethernet(context.config, parsed.ethernet.source, wire::EtherType::kIpv4, p);
+      write_ethernet(context.config, parsed.ethernet.source, wire::EtherType::kIpv4, dscp, p);
   const wire::Ipv4Header ip{
       .source = context.config.address.address,
       .destination = parsed.ip.source,
       .protocol = wire::IpProtocol::kIcmp,
+      .dscp = dscp,
       .total_bytes = static_cast<std::uint16_t>(wire::kIpv4Bytes + message.size())};
   wire::emit_ipv4(ip, p + l2);
   reply->l2_bytes = static_cast<std::uint8_t>(l2);

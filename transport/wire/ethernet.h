@@ -25,6 +25,7 @@ struct EthernetHeader {
   std::uint16_t vlan_id = 0;  // 0: untagged, or tagged with priority only (802.1Q 9.6).
   EtherType type = EtherType::kIpv4;
   std::uint8_t header_bytes = kEthernetBytes;  // Set by parse; emit uses vlan_id.
+  std::uint8_t priority = 0;                   // 0-7, of a tagged frame. Not read by parse.
 };
 
 // The parsers of the receive path fill in `header` in place and return whether it is valid: a
@@ -53,7 +54,7 @@ inline std::size_t emit_ethernet(const EthernetHeader& header, std::byte* out) n
   std::size_t at = 12;
   if (header.vlan_id != 0) {
     store_be16(out + at, static_cast<std::uint16_t>(EtherType::kVlan));
-    store_be16(out + at + 2, header.vlan_id);
+    store_be16(out + at + 2, static_cast<std::uint16_t>(header.priority << 13 | header.vlan_id));
     at += kVlanTagBytes;
   }
   store_be16(out + at, static_cast<std::uint16_t>(header.type));
