@@ -46,6 +46,8 @@ struct Nic {
   IpPrefix address;           // IPv4 for those drivers.
   std::optional<Ipv4Address> gateway;
   std::uint16_t vlan_id = 0;
+  std::int16_t vlan_priority = -1;  // -1: by the DSCP.
+  std::uint16_t dscp = 0;           // For those drivers and sockets.
   std::uint16_t mtu_bytes = 1500;
   std::int32_t numa_node = -1;   // -1: unknown.
   std::uint32_t speed_mbps = 0;  // 0: unknown.

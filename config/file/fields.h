@@ -115,6 +115,8 @@ void visit_nic(Object& nic, Visit&& visit) {
   visit("mac", nic.mac);
   visit("gateway", nic.gateway);
   visit("vlan_id", nic.vlan_id);
+  visit("vlan_priority", nic.vlan_priority);
+  visit("dscp", nic.dscp);
   visit("mtu_bytes", nic.mtu_bytes);
   visit("numa_node", nic.numa_node);
   visit("speed_mbps", nic.speed_mbps);

@@ -44,6 +44,7 @@ class NicValidator {
     form("merge", nic_.merge, nic_.merge.empty() || is_name(nic_.merge, 31));
     validate_socket();
     validate_mtu();
+    validate_vlan();
     validate_mac();
     validate_address();
     validate_gateway();
@@ -103,6 +104,14 @@ class NicValidator {
             fmt::format("mtu_bytes = {} is outside {}..{} bytes for driver = \"pci\"",
                         nic_.mtu_bytes, known->min, known->max_pci),
             "write the MTU of the network, usually 1500, 8500 or 9000");
+  }
+
+  void validate_vlan() {
+    if (nic_.vlan_priority >= 0 && nic_.vlan_id == 0 && is_of_userspace_tcp())
+      fault("vlan_priority",
+            fmt::format("vlan_priority = {} without vlan_id: untagged frames have no priority",
+                        nic_.vlan_priority),
+            "write the vlan_id, or remove the line");
   }
 
   void validate_mac() {

@@ -77,6 +77,7 @@ tcp::StackConfig TapTest::stack_config(const TapOptions& options, const link::Li
   config.address = kOurAddress;
   config.gateway = kKernelAddress.address;
   config.mtu_bytes = options.mtu_bytes;
+  config.dscp = options.dscp;
   config.tx_checksum_offload = link.capabilities().tx_checksum;
   config.max_super_segment_bytes = link.capabilities().max_super_segment_bytes;
   config.max_held_bytes = link.capabilities().max_kept_bytes;

@@ -36,6 +36,7 @@ inline constexpr Duration kTimeout = 60s;
 
 struct TapOptions {
   std::uint16_t mtu_bytes = 1500;
+  std::uint8_t dscp = 0;
   bool offloads = true;
   std::uint16_t our_only_port = 0;  // Not 0: our source port of all connections.
   tcp::TcpSettings tcp = {};

@@ -243,10 +243,10 @@ Result<bool> TableRequest<SendingComm>::test(std::span<std::size_t> sizes_bytes)
 }
 
 Result<SendCommPtr> SendingComm::connect(const std::shared_ptr<Nic>& nic, Endpoint remote,
-                                         const msg::Cookie& cookie, std::uint64_t communicator) {
+                                         const msg::Cookie& cookie, const CommSettings& settings) {
   Result<SendingComm*> comm = fail(Errc::kFull, "connect");
   for (Poller* const poller : nic->by_dialled(remote.address)) {
-    comm = begin(*poller, remote, cookie, communicator);
+    comm = begin(*poller, remote, cookie, settings);
     if (comm || comm.error().code != Errc::kFull) break;
   }
   if (!comm) return tl::unexpected(comm.error());
@@ -257,16 +257,16 @@ Result<SendCommPtr> SendingComm::connect(const std::shared_ptr<Nic>& nic, Endpoi
 }
 
 Result<SendingComm*> SendingComm::begin(Poller& poller, Endpoint remote, const msg::Cookie& cookie,
-                                        std::uint64_t communicator) {
+                                        const CommSettings& settings) {
   Backend& backend = poller.backend();
   return poller.with_backend([&](TimePoint) -> Result<SendingComm*> {
     if (backend.sessions().is_full()) return fail(Errc::kFull, "connect");
     std::unique_ptr<SendingComm> owned(new SendingComm(poller, remote));
     SendingComm* const comm = owned.get();
     // Before attach(): every attached comm has a session, even where an allocation fails between.
-    comm->session_ = &backend.sessions().connect(remote, cookie, *comm);
+    comm->session_ = &backend.sessions().connect(remote, cookie, *comm, settings.dscp);
     comm->set_index(ZTCP_TRY(backend.clients().attach(std::move(owned))));
-    comm->open_page(communicator);
+    comm->open_page(settings.communicator);
     return comm;
   });
 }

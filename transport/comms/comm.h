@@ -20,6 +20,7 @@
 
 #include "core/address.h"
 #include "core/result.h"
+#include "transport/comms/comm_settings.h"
 #include "transport/comms/connection_page.h"
 #include "transport/comms/failure.h"
 #include "transport/comms/link_timeout.h"
@@ -184,7 +185,7 @@ class SendingComm final : public SendCommBase, private msg::SendOwner {
  public:
   // NCCL's service thread. Begins to connect; is_ready() tells the end.
   static Result<SendCommPtr> connect(const std::shared_ptr<Nic>& nic, Endpoint remote,
-                                     const msg::Cookie& cookie, std::uint64_t communicator = 0);
+                                     const msg::Cookie& cookie, const CommSettings& settings = {});
   ~SendingComm() override;
 
   Result<bool> is_ready() override;
@@ -193,7 +194,7 @@ class SendingComm final : public SendCommBase, private msg::SendOwner {
  private:
   using SendCommBase::CommOf;
   static Result<SendingComm*> begin(Poller& poller, Endpoint remote, const msg::Cookie& cookie,
-                                    std::uint64_t communicator);
+                                    const CommSettings& settings);
 
   // Called by SendCommBase.
   friend SendCommBase;

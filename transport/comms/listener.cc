@@ -10,21 +10,21 @@
 namespace ztcp::comms {
 
 CommListener::CommListener(std::shared_ptr<Nic> nic, const msg::Cookie& cookie,
-                           std::uint64_t communicator)
+                           const CommSettings& settings)
     : nic_(std::move(nic)),
       cookie_(cookie),
-      communicator_(communicator),
+      settings_(settings),
       handle_(nic_->issue_handle(cookie)) {
   for (const auto& poller : nic_->pollers) arrivals_.emplace_back(*this, *poller);
 }
 
 Result<std::unique_ptr<CommListener>> CommListener::open(std::shared_ptr<Nic> nic,
-                                                         std::uint64_t communicator) {
+                                                         const CommSettings& settings) {
   msg::Cookie cookie{};
   if (getrandom(cookie.data(), cookie.size(), 0) != static_cast<ssize_t>(cookie.size())) {
     return fail_errno("getrandom");
   }
-  std::unique_ptr<CommListener> listener(new CommListener(std::move(nic), cookie, communicator));
+  std::unique_ptr<CommListener> listener(new CommListener(std::move(nic), cookie, settings));
   for (Arrivals& arrivals : listener->arrivals_) {
     ZTCP_CHECK(arrivals.poller.with_backend([&](TimePoint) -> Status {
       arrivals.listens = true;
@@ -56,7 +56,9 @@ void CommListener::Arrivals::on_session(TimePoint, std::unique_ptr<msg::RecvSess
     session->abort();
     return;
   }
-  const auto comm = ReceivingComm::adopt(poller, std::move(session), listener.communicator_);
+  if (listener.settings_.dscp) session->set_dscp(*listener.settings_.dscp);
+  const auto comm =
+      ReceivingComm::adopt(poller, std::move(session), listener.settings_.communicator);
   if (!comm) return;  // The table of clients is full: the session was reset.
   comms.push_back(*comm);
   listener.waiting_.fetch_add(1, std::memory_order_release);

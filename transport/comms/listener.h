@@ -22,7 +22,7 @@ namespace ztcp::comms {
 class CommListener final : public Listener {
  public:
   static Result<std::unique_ptr<CommListener>> open(std::shared_ptr<Nic> nic,
-                                                    std::uint64_t communicator = 0);
+                                                    const CommSettings& settings = {});
   // Resets the sessions that were not accepted.
   ~CommListener() override;
 
@@ -44,11 +44,11 @@ class CommListener final : public Listener {
     std::vector<ReceivingComm*> comms;  // In order of arrival; guarded by the poller's baton.
   };
 
-  CommListener(std::shared_ptr<Nic> nic, const msg::Cookie& cookie, std::uint64_t communicator);
+  CommListener(std::shared_ptr<Nic> nic, const msg::Cookie& cookie, const CommSettings& settings);
 
   std::shared_ptr<Nic> nic_;
   const msg::Cookie cookie_;
-  const std::uint64_t communicator_;  // NCCL's number; 0: not told.
+  const CommSettings settings_;
   const PeerHandle handle_;
   std::deque<Arrivals> arrivals_;        // By poller.
   std::atomic<std::size_t> waiting_{0};  // Number of all, so that accept() needs no baton to ask.

@@ -61,6 +61,9 @@ class RecvFlow final : public StreamEvents {
   State state() const { return state_; }
   bool is_up() const { return state_ == State::kUp; }
   bool is_alive() const { return stream_ != nullptr; }
+  void set_dscp(std::uint8_t dscp) {
+    if (stream_ != nullptr) stream_->set_dscp(dscp);
+  }
   const Stream* stream() const { return stream_; }
   const Endpoint& remote() const { return remote_; }
   // When it was accepted, streams were left beyond the first of each session.

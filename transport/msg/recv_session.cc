@@ -62,6 +62,7 @@ void RecvSession::attach(TimePoint now, std::unique_ptr<RecvFlow> attached) {
   flows_[index] = std::move(attached);
   RecvFlow& flow = *flows_[index];
   flow.join(*this);
+  if (dscp_) flow.set_dscp(*dscp_);
   Accept accept;
   accept.ack_is_delivery = settings_.ack_is_delivery;
   accept.allowance_bytes = bounce_.allowance_bytes();

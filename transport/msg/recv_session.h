@@ -43,6 +43,8 @@ class RecvSession final : public CopyClient {
   RecvSession& operator=(const RecvSession&) = delete;
 
   void set_owner(RecvOwner& owner);  // Once, before the first post().
+  // DSCP of our packets on the flows that join from now on; without it they have the NIC's.
+  void set_dscp(std::uint8_t dscp) { dscp_ = dscp; }
 
   // Posts the buffer of a record that was start()ed, for the next message of its tag; the record is
   // lent until on_done(), after which size_bytes() is the received size. A message larger than the
@@ -190,6 +192,7 @@ class RecvSession final : public CopyClient {
   const HostName peer_host_;
   const std::uint8_t flows_granted_;
   RecvOwner* owner_ = nullptr;
+  std::optional<std::uint8_t> dscp_;
 
   State state_ = State::kRunning;
   bool owes_credit_ = false;  // In the acceptor's list.

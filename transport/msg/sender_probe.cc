@@ -46,7 +46,7 @@ void SenderProbe::on_timers(TimePoint now) {
 void SenderProbe::ask(TimePoint now) {
   if (!source_->has_spare_stream()) return wait_until(now + kAfterAnswer);
   wait_until(now + timeout_);
-  auto stream = source_->dial(now, listening_, *this);
+  auto stream = source_->dial(now, listening_, *this, {});
   if (!stream) return on_answer(now, stream.error().code == Errc::kRefused);
   stream_ = *stream;
 }

@@ -186,12 +186,9 @@ class Dialer {
 // The source of all streams.
 class StreamSource {
  public:
-  virtual Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events) = 0;
-  // See Dialer.
-  virtual Result<Stream*> dial_small(TimePoint now, Endpoint remote, StreamEvents& events,
-                                     std::uint32_t /*segment_bytes*/) {
-    return dial(now, remote, events);
-  }
+  // A source without a limit for segments ignores that setting.
+  virtual Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events,
+                               const DialSettings& settings) = 0;
   virtual PathEvents* path_events() { return nullptr; }
   // Whether, after one more dial, a stream is left for each session that may still come.
   virtual bool has_spare_stream() const = 0;

@@ -27,9 +27,11 @@ std::array<std::uint64_t, 2> acceptor_secret(const std::array<std::uint64_t, 2>&
 }  // namespace
 
 Sessions::Outgoing::Outgoing(Sessions& its_sessions, Endpoint remote, const Cookie& cookie,
-                             std::uint64_t id, SendOwner& owner)
+                             std::uint64_t id, SendOwner& owner,
+                             std::optional<std::uint8_t> its_dscp)
     : sessions(its_sessions),
       endpoint(remote),
+      dscp(its_dscp),
       session(sessions.settings_, sessions.key_, cookie, id, *this, owner) {}
 
 Sessions::Sessions(const SessionSettings& settings, const ClusterKey& key,
@@ -48,9 +50,10 @@ Sessions::~Sessions() {
   if (budget_ != nullptr) budget_->remove(outgoing_.size());
 }
 
-SendSession& Sessions::connect(Endpoint remote, const Cookie& cookie, SendOwner& owner) {
+SendSession& Sessions::connect(Endpoint remote, const Cookie& cookie, SendOwner& owner,
+                               std::optional<std::uint8_t> dscp) {
   const std::uint64_t id = mix(mix(secret_[0] + ++session_count_) ^ secret_[1]);
-  outgoing_.push_back(std::make_unique<Outgoing>(*this, remote, cookie, id, owner));
+  outgoing_.push_back(std::make_unique<Outgoing>(*this, remote, cookie, id, owner, dscp));
   if (budget_ != nullptr) budget_->add();
   note_outgoing();
   next_scan_ = TimePoint::min();  // It dials in its first on_timers().

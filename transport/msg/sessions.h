@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/address.h"
@@ -35,8 +36,10 @@ class Sessions {
   }
 
   // Starts a session to the listener identified by `cookie` at `remote`; it lives until destroy().
-  // Never fails: a failed dial is reported by owner.on_session_failed().
-  SendSession& connect(Endpoint remote, const Cookie& cookie, SendOwner& owner);
+  // Never fails: a failed dial is reported by owner.on_session_failed(). `dscp`: of its packets;
+  // absent: the NIC's.
+  SendSession& connect(Endpoint remote, const Cookie& cookie, SendOwner& owner,
+                       std::optional<std::uint8_t> dscp = std::nullopt);
   // Not from inside one of the session's own events.
   void destroy(SendSession& session);
 
@@ -63,13 +66,14 @@ class Sessions {
   // An outgoing session and its dialer.
   struct Outgoing final : Dialer {
     Outgoing(Sessions& its_sessions, Endpoint remote, const Cookie& cookie, std::uint64_t id,
-             SendOwner& owner);
+             SendOwner& owner, std::optional<std::uint8_t> its_dscp);
     Result<Stream*> dial(TimePoint now, StreamEvents& events) override {
-      return sessions.source_.dial(now, endpoint, events);
+      return dial_small(now, events, 0);
     }
     Result<Stream*> dial_small(TimePoint now, StreamEvents& events,
                                std::uint32_t segment_bytes) override {
-      return sessions.source_.dial_small(now, endpoint, events, segment_bytes);
+      return sessions.source_.dial(now, endpoint, events,
+                                   {.segment_bytes = segment_bytes, .dscp = dscp});
     }
     PathEvents* path_events() override { return sessions.source_.path_events(); }
     Endpoint remote() const override { return endpoint; }
@@ -79,6 +83,7 @@ class Sessions {
 
     Sessions& sessions;
     const Endpoint endpoint;
+    const std::optional<std::uint8_t> dscp;
     SendSession session;
   };
 

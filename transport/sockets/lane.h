@@ -115,11 +115,10 @@ class Lane final : public comms::Backend, private msg::StreamSource, private Str
   std::string losses() const;
   LaneCounts counts() const;
 
-  Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events) override;
-  Result<Stream*> dial_small(TimePoint now, Endpoint remote, StreamEvents& events,
-                             std::uint32_t segment_bytes) override;
+  Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events,
+                       const DialSettings& settings) override;
   Result<Stream*> dial_now(TimePoint now, Endpoint remote, StreamEvents& events,
-                           std::uint32_t segment_bytes);
+                           const DialSettings& settings);
   msg::PathEvents* path_events() override { return &path_log_; }
   bool has_spare_stream() const override { return has_spare_for(1); }
   void on_connected(const Fd& fd) override { limit_silence(fd, config_.times); }

@@ -58,7 +58,7 @@ bool Lane::accept_next(TimePoint now) {
   // Without a free descriptor, connections wait in the accept queue until one becomes free.
   const bool has_room = config_.descriptors->has_room();
   if (!has_room && !is_awaited(listener_.fd)) return must_accept_ = false;
-  auto accepted = has_room ? sockets::accept(listener_.fd, config_.times)
+  auto accepted = has_room ? sockets::accept(listener_.fd, config_.times, config_.device.dscp)
                            : fail(Errc::kOutOfMemory, "accept: descriptors", EMFILE);
   if (!accepted) {
     accept_again_ = now + kAcceptPause;

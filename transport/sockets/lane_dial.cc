@@ -19,22 +19,18 @@ constexpr Duration kDialComplaintInterval = std::chrono::minutes(1);
 
 }  // namespace
 
-Result<Stream*> Lane::dial(TimePoint now, Endpoint remote, StreamEvents& events) {
-  return dial_small(now, remote, events, 0);
-}
-
-Result<Stream*> Lane::dial_small(TimePoint now, Endpoint remote, StreamEvents& events,
-                                 std::uint32_t segment_bytes) {
+Result<Stream*> Lane::dial(TimePoint now, Endpoint remote, StreamEvents& events,
+                           const DialSettings& settings) {
   try {
-    return dial_now(now, remote, events, segment_bytes);
+    return dial_now(now, remote, events, settings);
   } catch (const std::bad_alloc&) {
     return fail(Errc::kOutOfMemory, "dial: memory", ENOMEM);
   }
 }
 
 Result<Stream*> Lane::dial_now(TimePoint now, Endpoint remote, StreamEvents& events,
-                               std::uint32_t segment_bytes) {
-  auto fd = sockets::dial(config_.device, config_.times, remote, segment_bytes);
+                               const DialSettings& settings) {
+  auto fd = sockets::dial(config_.device, config_.times, remote, settings);
   if (fd && !config_.descriptors->may_keep(fd->get()))
     fd = fail(Errc::kOutOfMemory, "dial: descriptors", EMFILE);
   if (!fd) {

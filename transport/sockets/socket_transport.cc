@@ -3,6 +3,7 @@
 #include "transport/sockets/socket_transport.h"
 
 #include <algorithm>
+#include <bitset>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -28,6 +29,7 @@
 #include "transport/plan/nccl_devices.h"
 #include "transport/sockets/kernel/advice.h"
 #include "transport/sockets/kernel/device_list.h"
+#include "transport/sockets/kernel/packet_class.h"
 #include "transport/sockets/lane.h"
 #include "transport/stats/process_page.h"
 
@@ -116,6 +118,8 @@ class SocketTransport final : public Transport {
                      std::vector<std::unique_ptr<Lane>> lanes) const;
   Result<std::shared_ptr<Nic>> up(std::size_t index);
   Result<std::shared_ptr<Nic>> bring_up(std::size_t index);
+  comms::CommSettings settings_for(const Device& device, const CommOptions& options);
+  void check_dscp(const Device& device, std::uint8_t dscp);
 
   const config::Fabric fabric_;
   const std::vector<Device> found_;
@@ -125,7 +129,8 @@ class SocketTransport final : public Transport {
 
   std::mutex mutex_;                        // Control path only.
   std::vector<std::shared_ptr<Nic>> nics_;  // By device; null: not up.
-  bool said_traffic_class_ = false;
+  comms::TrafficClasses classes_;
+  std::bitset<64> checked_dscps_;
 };
 
 std::string rx_text(const Device& device) {
@@ -251,6 +256,7 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
   mark_process();
   const Device& device = found_[index];
   const plan::DevicePlan& plan = plans_[index];
+  if (device.dscp != 0) check_dscp(device, device.dscp);
   config::LiveMachine machine;
   const plan::Placement placement = plan::place_threads(plan, machine.allowed_cpus());
   if (!placement.warning.empty()) log::warn("{}: {}", device.name, placement.warning);
@@ -269,6 +275,21 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
   log::info("{}: kernel sockets on {}, listening at {}, {}", device.name, device.interface,
             to_string(nic->listen_endpoint), plan::sockets_text(plan));
   return nic;
+}
+
+comms::CommSettings SocketTransport::settings_for(const Device& device,
+                                                  const CommOptions& options) {
+  const comms::CommSettings settings = classes_.settings_for(options, device.name, device.dscp);
+  if (settings.dscp) check_dscp(device, *settings.dscp);
+  return settings;
+}
+
+// Lanes ignore refusals of single sockets, so the kernel is asked once for each DSCP.
+void SocketTransport::check_dscp(const Device& device, std::uint8_t dscp) {
+  if (checked_dscps_.test(dscp)) return;
+  checked_dscps_.set(dscp);
+  const std::string refusal = class_refusal(device, dscp);
+  if (!refusal.empty()) log::warn("{}: {}", device.name, refusal);
 }
 
 Status SocketTransport::start_lanes(Nic& nic, const std::string& name, const plan::DevicePlan& plan,
@@ -308,7 +329,8 @@ Status SocketTransport::start_lanes(Nic& nic, const std::string& name, const pla
 Result<std::unique_ptr<Listener>> SocketTransport::listen(int device, const CommOptions& options) {
   const std::size_t index = ZTCP_TRY(checked(device));
   const std::lock_guard lock(mutex_);
-  return comms::CommListener::open(ZTCP_TRY(up(index)), options.communicator);
+  auto nic = ZTCP_TRY(up(index));
+  return comms::CommListener::open(std::move(nic), settings_for(found_[index], options));
 }
 
 Result<SendCommPtr> SocketTransport::begin_connect(int device, const PeerHandle& peer,
@@ -335,7 +357,7 @@ Result<SendCommPtr> SocketTransport::begin_connect(int device, const PeerHandle&
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<Nic> nic = ZTCP_TRY(up(index));
   Result<SendCommPtr> comm =
-      comms::SendingComm::connect(nic, to.endpoint, to.cookie, options.communicator);
+      comms::SendingComm::connect(nic, to.endpoint, to.cookie, settings_for(from, options));
   if (!comm) {
     if (comm.error().code == Errc::kFull)
       log::warn("{}", comms::connection_limit_line(from.name, fabric_, connections()));
@@ -343,9 +365,6 @@ Result<SendCommPtr> SocketTransport::begin_connect(int device, const PeerHandle&
   }
   if (peer.kind == TransportKind::kUstack && nic->death_watch != nullptr && to.watch.port != 0)
     nic->death_watch->dial(to.endpoint.address, to.watch, to.cookie);
-  if (options.traffic_class >= 0 && !std::exchange(said_traffic_class_, true))
-    log::info("{}: traffic class {} of this communicator is ignored: sockets do not set one",
-              from.name, options.traffic_class);
   return comm;
 }
 

@@ -17,6 +17,7 @@
 #include "core/stream.h"
 #include "transport/msg/record.h"
 #include "transport/sockets/bulk_calls.h"
+#include "transport/sockets/kernel/packet_class.h"
 #include "transport/sockets/kernel/socket.h"
 #include "transport/sockets/tx_queue.h"
 
@@ -117,6 +118,9 @@ class SocketStream final : public Stream {
   void close() override;
   void abort() override;
   void ask_delivery() override;
+  void set_dscp(std::uint8_t dscp) override {
+    if (!is_gone()) set_class(fd_, dscp);
+  }
   void settle_place() override {
     if (call_.is_out && call_.kind == BulkCall::Kind::kReceive) host_.bulk_calls().wait_for(call_);
   }

@@ -61,17 +61,26 @@ std::string path_text(const config::Fabric& fabric, const config::Nic& nic) {
   return {};
 }
 
+// Nothing for packets like any other.
+std::string marks_text(const config::Nic& nic) {
+  std::string out;
+  if (nic.vlan_id != 0) out += fmt::format(", VLAN {}", nic.vlan_id);
+  if (nic.vlan_priority >= 0) out += fmt::format(" priority {}", nic.vlan_priority);
+  if (nic.dscp != 0) out += fmt::format(", DSCP {}", nic.dscp);
+  return out;
+}
+
 }  // namespace
 
 std::string device_line(const config::Fabric& fabric, const config::Nic& nic,
                         const DeviceProperties& device, const plan::DevicePlan& plan) {
   return fmt::format(
-      "{}: userspace TCP, {}, {}, {}, {}, {}, MTU {}, {}, {}, {}; {}; GPUDirect RDMA off: "
+      "{}: userspace TCP, {}, {}, {}, {}, {}, MTU {}{}, {}, {}, {}; {}; GPUDirect RDMA off: "
       "userspace TCP ends in host memory",
       device.name, nic_text(nic), to_string(nic.address), speed_text(nic, device), gpu_text(nic),
       nic.numa_node < 0 ? "NUMA node unknown" : fmt::format("NUMA node {}", nic.numa_node),
-      nic.mtu_bytes, plan::lanes_text(plan), plan::helpers_text(plan), pages_text(fabric, nic),
-      path_text(fabric, nic));
+      nic.mtu_bytes, marks_text(nic), plan::lanes_text(plan), plan::helpers_text(plan),
+      pages_text(fabric, nic), path_text(fabric, nic));
 }
 
 }  // namespace ztcp::ustack

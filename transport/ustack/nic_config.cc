@@ -20,6 +20,9 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   out.stack.address = nic.address.v4();
   out.stack.gateway = nic.gateway.value_or(Ipv4Address{});
   out.stack.vlan_id = nic.vlan_id;
+  if (nic.vlan_priority >= 0)
+    out.stack.vlan_priority = static_cast<std::uint8_t>(nic.vlan_priority);
+  out.stack.dscp = static_cast<std::uint8_t>(nic.dscp);
   out.stack.mtu_bytes = std::min(nic.mtu_bytes, link.mtu_bytes);
   out.stack.tx_checksum_offload = link.tx_checksum;
   out.stack.max_super_segment_bytes = link.max_super_segment_bytes;

@@ -124,7 +124,7 @@ class UstackTransport final : public Transport {
   std::mutex mutex_;                                         // Control path only.
   std::vector<std::shared_ptr<Nic>> nics_;                   // Indexed by device; null: not owned.
   std::set<std::pair<std::size_t, std::size_t>> stand_ins_;  // Asked for, used; logged.
-  bool said_traffic_class_ = false;
+  comms::TrafficClasses classes_;
   CaptureOffer captures_;
 };
 
@@ -323,7 +323,9 @@ Status UstackTransport::add_lane(Nic& nic, std::unique_ptr<link::Link> link,
 Result<std::unique_ptr<Listener>> UstackTransport::listen(int device, const CommOptions& options) {
   const std::size_t index = ZTCP_TRY(checked(device));
   const std::lock_guard lock(mutex_);
-  return comms::CommListener::open(ZTCP_TRY(own_nic(index, nullptr)), options.communicator);
+  const std::shared_ptr<Nic> nic = ZTCP_TRY(own_nic(index, nullptr));
+  return comms::CommListener::open(
+      nic, classes_.settings_for(options, nic->config.name, nic->config.dscp));
 }
 
 Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle& peer,
@@ -339,8 +341,9 @@ Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle&
   }
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<Nic> nic = ZTCP_TRY(own_nic(index, &to));
-  Result<SendCommPtr> comm =
-      comms::SendingComm::connect(nic, to.endpoint, to.cookie, options.communicator);
+  Result<SendCommPtr> comm = comms::SendingComm::connect(
+      nic, to.endpoint, to.cookie,
+      classes_.settings_for(options, nic->config.name, nic->config.dscp));
   if (!comm) {
     if (comm.error().code == Errc::kFull)
       log::warn("{}", comms::connection_limit_line(
@@ -351,9 +354,6 @@ Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle&
   if (nic->death_watch != nullptr && to.watch.port != 0 &&
       to.endpoint.address != nic->config.address.address)
     nic->death_watch->dial(to.endpoint.address, to.watch, to.cookie);
-  if (options.traffic_class >= 0 && !std::exchange(said_traffic_class_, true))
-    log::info("{}: traffic class {} of this communicator is not used: userspace TCP has none",
-              nic->config.name, options.traffic_class);
   return comm;
 }
 

@@ -29,7 +29,7 @@ constexpr Duration kRest = std::chrono::milliseconds(100);
 
 void ControlThread::on_listener(Rail& rail, TimePoint now) {
   for (std::size_t i = 0; i < kAcceptsAtOnce; ++i) {
-    auto accepted = sockets::accept(rail.listening->fd, settings_.times);
+    auto accepted = sockets::accept(rail.listening->fd, settings_.times, rail.device.exchange.dscp);
     if (!accepted) return rest(rail, accepted.error(), now);
     if (!*accepted) return;
     make_room();

@@ -42,6 +42,12 @@ TEST_F(AcceptorTest, AKernelMayAcknowledgeLate) {
   EXPECT_FALSE(greet(bypassing).stream.expects_late_acks);
 }
 
+TEST_F(AcceptorTest, FlowsHaveTheDscpOfTheirSession) {
+  EXPECT_FALSE(greet().stream.its_dscp);
+  sessions[0]->set_dscp(46);
+  EXPECT_EQ(greet(hello(5, 1, 1)).stream.its_dscp, 46);
+}
+
 TEST_F(AcceptorTest, AnotherVersionIsToldBothVersions) {
   Peer& peer = connect();
   peer.preamble(3);

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/stream.h"
@@ -29,6 +30,7 @@ class RecordingStream final : public Stream {
   void close() override { closed = true; }
   void abort() override { aborted = true; }
   void expect_late_acks() override { expects_late_acks = true; }
+  void set_dscp(std::uint8_t dscp) override { its_dscp = dscp; }
   void ask_delivery() override { ++delivery_asks; }
   void settle_place() override { ++settled; }
   StreamHealth health() const override { return vitals; }
@@ -37,6 +39,8 @@ class RecordingStream final : public Stream {
     return stalled;
   }
   void tolerate_shut_window(Duration lasted) override { tolerated.push_back(lasted); }
+
+  std::optional<std::uint8_t> its_dscp;
 
   bool is_left() const { return closed || aborted; }
 

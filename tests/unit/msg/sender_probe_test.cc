@@ -26,7 +26,8 @@ class SenderProbeTest : public AcceptorTest, public StreamSource {
     AcceptorTest::SetUp();
     acceptor->dial_by(*this);
   }
-  Result<Stream*> dial(TimePoint, Endpoint remote, StreamEvents& events) override {
+  Result<Stream*> dial(TimePoint, Endpoint remote, StreamEvents& events,
+                       const DialSettings&) override {
     Dialled& d = dialled.emplace_back();
     d.remote = remote;
     d.events = &events;

@@ -64,6 +64,16 @@ TEST(DeviceLine, HasTheNumberOfQueuesAndTheReason) {
   EXPECT_TRUE(contains(two, ", up to 2 lanes (auto: 4 for 100000 Mb/s), ")) << two;
 }
 
+TEST(DeviceLine, HasVlanAndDscpWhereTheyAreSet) {
+  config::Fabric fabric = memif_fabric();
+  EXPECT_TRUE(contains(line_of(fabric), ", MTU 9000, 1 lane, ")) << line_of(fabric);
+  fabric.nics[0].vlan_id = 7;
+  fabric.nics[0].dscp = 46;
+  EXPECT_TRUE(contains(line_of(fabric), ", MTU 9000, VLAN 7, DSCP 46, ")) << line_of(fabric);
+  fabric.nics[0].vlan_priority = 0;
+  EXPECT_TRUE(contains(line_of(fabric), ", VLAN 7 priority 0, DSCP 46, ")) << line_of(fabric);
+}
+
 struct LineCase {
   const char* name;
   config::NicDriver driver;

@@ -50,6 +50,7 @@ void record(const PlanInput& input, const config::HostNic& found, config::Nic& n
   nic.address = *found.address;
   nic.gateway = found.gateway;
   nic.vlan_id = found.vlan_id;
+  if (nic.vlan_id == 0) nic.vlan_priority = -1;
   if (!found.left_out.empty())
     plan.note(Severity::kWarning, "address", found.interface,
               fmt::format("{} on {} is used; unavailable to this machine until --undo: {}",
@@ -109,6 +110,7 @@ config::Nic describe_nic(const PlanInput& input, Plan& plan, const config::Pair&
     nic.address = {};
     nic.gateway.reset();
     nic.vlan_id = 0;
+    nic.vlan_priority = -1;
     nic.speed_mbps = 0;
   }
   // A NIC that fell back to its kernel driver without its address keeps the config's values.

@@ -32,6 +32,7 @@ struct Device {
   // A listener binds to the first free port of these. Both 0: the kernel chooses.
   std::uint16_t first_port = 0;
   std::uint16_t last_port = 0;
+  std::uint8_t dscp = 0;        // Its sockets send packets with it.
   bool bind_to_device = false;  // Needed if another interface is in the same network.
   std::uint32_t speed_mbps = 10000;
   SpeedSource speed_source = SpeedSource::kGuess;

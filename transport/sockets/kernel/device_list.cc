@@ -105,6 +105,7 @@ Device describe(const config::Nic& nic, const LocalAddress& own, std::span<const
   device.scope = own.prefix.address.is_link_local_v6() ? own.index : 0;
   device.first_port = nic.first_port;
   device.last_port = nic.last_port;
+  device.dscp = static_cast<std::uint8_t>(nic.dscp);
   device.bind_to_device = shares_network(own, all);
   device.gpu_pci = nic.gpu_pci;
   device.gpu_uuid = nic.gpu_uuid;
@@ -180,7 +181,8 @@ Result<std::vector<Device>> devices_of(const config::Fabric& fabric,
 std::string device_text(const Device& device) {
   const std::string pci = fs::path(device.pci_path).filename();
   return fmt::format(
-      "{} {}{}, {}, {} Mb/s{}, {}, {}, MTU {}, {}; GPUDirect RDMA off: kernel sockets end in host "
+      "{} {}{}, {}, {} Mb/s{}, {}, {}, MTU {}{}, {}; GPUDirect RDMA off: kernel sockets end in "
+      "host "
       "memory{}",
       device.interface, to_string(device.address),
       device.bind_to_device ? " (sockets bound to it: another interface is in this network)" : "",
@@ -188,6 +190,7 @@ std::string device_text(const Device& device) {
       remark(device.speed_source), gpu_text(device),
       device.numa_node < 0 ? "NUMA node unknown" : fmt::format("NUMA node {}", device.numa_node),
       device.mtu_bytes == 0 ? std::string("unknown") : fmt::format("{}", device.mtu_bytes),
+      device.dscp == 0 ? "" : fmt::format(", DSCP {}", device.dscp),
       device.first_port == 0 ? std::string("ports of the kernel's choice")
                              : fmt::format("ports {}-{}", device.first_port, device.last_port),
       device.choice.empty() ? "" : "; chosen " + device.choice);

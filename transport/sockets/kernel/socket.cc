@@ -17,6 +17,7 @@
 
 #include "core/socket_address.h"
 #include "transport/sockets/kernel/advice.h"
+#include "transport/sockets/kernel/packet_class.h"
 
 namespace ztcp::sockets {
 namespace {
@@ -55,6 +56,7 @@ Result<Fd> new_socket(const Device& device) {
       setsockopt(fd.get(), SOL_SOCKET, SO_BINDTODEVICE, device.interface.c_str(),
                  static_cast<socklen_t>(device.interface.size())) != 0)
     return fail_errno(kBindToDevice);
+  if (device.dscp != 0) set_class(fd, device.dscp);
   return fd;
 }
 
@@ -128,10 +130,12 @@ Result<Listening> open_listener(const Device& device) {
 }
 
 Result<Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote,
-                std::uint32_t segment_bytes) {
+                const DialSettings& settings) {
   Fd fd = ZTCP_TRY(new_socket(device));
   tune(fd.get(), times);
-  if (segment_bytes != 0) set(fd.get(), IPPROTO_TCP, TCP_MAXSEG, static_cast<int>(segment_bytes));
+  if (settings.dscp) set_class(fd, *settings.dscp);
+  if (settings.segment_bytes != 0)
+    set(fd.get(), IPPROTO_TCP, TCP_MAXSEG, static_cast<int>(settings.segment_bytes));
   // The kernel chooses the port in connect(), so that each peer can be reached from all ports.
   set(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
   const SocketAddress from = address_on(device, {device.address, 0});
@@ -142,7 +146,8 @@ Result<Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote,
   return fd;
 }
 
-Result<std::optional<Accepted>> accept(const Fd& listener, const SocketTimes& times) {
+Result<std::optional<Accepted>> accept(const Fd& listener, const SocketTimes& times,
+                                       std::uint8_t dscp) {
   for (int gone = 0; gone < kMostGone; ++gone) {
     SocketAddress from;
     const int fd =
@@ -150,6 +155,7 @@ Result<std::optional<Accepted>> accept(const Fd& listener, const SocketTimes& ti
     if (fd >= 0) {
       Accepted out{Fd(fd), to_endpoint(from)};
       tune(fd, times);
+      if (dscp != 0) set_class(out.fd, dscp);
       limit_silence(out.fd, times);
       return std::optional(std::move(out));
     }

@@ -33,16 +33,17 @@ struct Listening {
 Result<Listening> open_listener(const Device& device);
 
 // Starts to connect; the socket may be connected already. The caller calls limit_silence() once it
-// is. `segment_bytes`: maximum payload of a segment, in both directions; zero: by the path's MTU.
+// is.
 Result<Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote,
-                std::uint32_t segment_bytes = 0);
+                const DialSettings& settings = {});
 
 struct Accepted {
   Fd fd;
   Endpoint remote;
 };
-// Absent: the accept queue is empty.
-Result<std::optional<Accepted>> accept(const Fd& listener, const SocketTimes& times);
+// Absent: the accept queue is empty. `dscp`: the device's.
+Result<std::optional<Accepted>> accept(const Fd& listener, const SocketTimes& times,
+                                       std::uint8_t dscp = 0);
 
 // Sets the user timeout: the connection fails once the peer has left data or keepalives
 // unacknowledged for so long. Not before it is connected, because the kernel would apply the

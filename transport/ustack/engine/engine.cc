@@ -115,6 +115,13 @@ TimePoint Engine::next_deadline() const {
 
 // --- Connections ---------------------------------------------------------------------------------
 
+Result<Stream*> Engine::dial(TimePoint now, Endpoint remote, StreamEvents& events,
+                             const DialSettings& settings) {
+  Stream* const stream = ZTCP_TRY(stack_.connect(now, remote, events));
+  if (settings.dscp) stream->set_dscp(*settings.dscp);  // The SYN leaves in collect().
+  return stream;
+}
+
 StreamEvents* Engine::on_accept(TimePoint now, Stream& stream, Endpoint remote) {
   // stack_.connections() includes the new connection.
   return sessions_.acceptor().on_accept(now, stream, remote, has_spare_for(stack_.connections()));

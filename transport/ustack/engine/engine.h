@@ -158,9 +158,8 @@ class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
   void reap_retired(TimePoint now, const TurnContext& context);
 
   StreamEvents* on_accept(TimePoint now, Stream& stream, Endpoint remote) override;
-  Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events) override {
-    return stack_.connect(now, remote, events);
-  }
+  Result<Stream*> dial(TimePoint now, Endpoint remote, StreamEvents& events,
+                       const DialSettings& settings) override;
   msg::PathEvents* path_events() override { return config_.path_events; }
   bool has_spare_stream() const override { return has_spare_for(stack_.connections() + 1); }
   Endpoint listening() const override {

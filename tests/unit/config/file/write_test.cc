@@ -37,8 +37,10 @@ TEST_P(RoundTrip, EveryValueComesBack) {
   if (is_for(*find_key("nic", "mtu_bytes"), name_of(nic.driver))) {
     nic.gateway = parse_ipv4("10.0.0.254");
     nic.vlan_id = 12;
+    nic.vlan_priority = 3;
     nic.mtu_bytes = 8500;
   }
+  if (is_for(*find_key("nic", "dscp"), name_of(nic.driver))) nic.dscp = 46;
   nic.numa_node = 1;
   nic.speed_mbps = 100000;
   nic.gpu_pci = "0000:17:00.0";

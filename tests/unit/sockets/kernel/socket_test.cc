@@ -74,7 +74,7 @@ struct SocketPair {
     Device device;
     device.address = Ipv4Address{0x7f000001};
     const Listening listening = *open_listener(device);
-    dialled = std::move(*dial(device, {}, listening.endpoint, segment_bytes));
+    dialled = std::move(*dial(device, {}, listening.endpoint, {.segment_bytes = segment_bytes}));
     for (;;)
       if (auto got = *sockets::accept(listening.fd, {}); got) {
         accepted = std::move(got->fd);

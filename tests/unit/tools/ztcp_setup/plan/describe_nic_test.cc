@@ -59,6 +59,22 @@ TEST(DescribeNic, ALinkLocalAddressIsTheLastChoice) {
   }
 }
 
+TEST(DescribeNic, AnUntaggedNicLosesTheVlansPriority) {
+  FakeHost host(tree_text("cloud-flat"));
+  config::Fabric fabric = *plan_of(host, without_iommu()).fabric;
+  fabric.nics[0].vlan_id = 7;
+  fabric.nics[0].vlan_priority = 3;
+  fabric.nics[0].dscp = 46;
+  write_config(host, fabric);
+  PlanRequest again = without_iommu();
+  again.mode = Mode::kFresh;
+  const Plan plan = plan_of(host, again);
+  ASSERT_TRUE(plan.fabric);
+  EXPECT_EQ(plan.fabric->nics[0].vlan_id, 0);
+  EXPECT_EQ(plan.fabric->nics[0].vlan_priority, -1);
+  EXPECT_EQ(plan.fabric->nics[0].dscp, 46);
+}
+
 TEST(DescribeNic, AVlanGivesTagAddressAndMtu) {
   FakeHost host(tree_text("vlan"));
   const Plan plan = plan_of(host, test::for_a_group());
