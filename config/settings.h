@@ -27,6 +27,7 @@ enum class MemifRole : std::uint8_t { kServer, kClient, kMesh };
 enum class HostClass : std::uint8_t { kIommu, kNoIommu, kUnprivileged };  // A, B, C.
 enum class PollerMode : std::uint8_t { kAuto, kDedicated, kShared };
 enum class OnOff : std::uint8_t { kAuto, kOn, kOff };
+enum class Ecn : std::uint8_t { kOn, kOff };
 
 struct Host {
   std::string machine_id;  // /etc/machine-id when the file was written; empty: not checked.
@@ -140,6 +141,7 @@ struct Tcp {
   std::uint32_t receive_window_kib = 16384;
   std::uint32_t max_connections = kAutoConnections;  // Per NIC; see connections_of_nic().
   bool pacing = true;
+  Ecn ecn = Ecn::kOn;
   friend bool operator==(const Tcp&, const Tcp&) = default;
 };
 

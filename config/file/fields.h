@@ -21,12 +21,14 @@ inline constexpr std::array<std::string_view, 3> kHostClassNames{"iommu", "no-io
                                                                  "unprivileged"};
 inline constexpr std::array<std::string_view, 3> kPollerModeNames{"auto", "dedicated", "shared"};
 inline constexpr std::array<std::string_view, 3> kOnOffNames{"auto", "on", "off"};
+inline constexpr std::array<std::string_view, 2> kEcnNames{"on", "off"};
 
 constexpr std::span<const std::string_view> names_of(NicDriver) { return kNicDriverNames; }
 constexpr std::span<const std::string_view> names_of(MemifRole) { return kMemifRoleNames; }
 constexpr std::span<const std::string_view> names_of(HostClass) { return kHostClassNames; }
 constexpr std::span<const std::string_view> names_of(PollerMode) { return kPollerModeNames; }
 constexpr std::span<const std::string_view> names_of(OnOff) { return kOnOffNames; }
+constexpr std::span<const std::string_view> names_of(Ecn) { return kEcnNames; }
 
 template <class Enum>
 constexpr std::string_view name_of(Enum value) {
@@ -83,6 +85,7 @@ void visit_tcp(Object& tcp, Visit&& visit) {
   visit("receive_window_kib", tcp.receive_window_kib);
   visit("max_connections", tcp.max_connections);
   visit("pacing", tcp.pacing);
+  visit("ecn", tcp.ecn);
 }
 
 template <class Object, class Visit>

@@ -44,7 +44,7 @@ void Peer::accept(App& app, const wire::TcpOptions& options) {
   if (!stream) return;
   app.attach(**stream);
   const auto syn = wait(std::chrono::seconds(1));
-  if (!syn || syn->flags != wire::kSyn) return;
+  if (!syn || (syn->flags & (wire::kSyn | wire::kAck | wire::kRst)) != wire::kSyn) return;
   Segment answer;
   answer.flags = wire::kSyn | wire::kAck;
   answer.ack = 1;

@@ -34,6 +34,9 @@ struct CounterText {
   ROW(kSpuriousRecoveries, "spurious_recoveries", kCount, "Recoveries that turned out needless.") \
   ROW(kNeedlessSegments, "needless_segments", kCount, "Retransmitted segments that the peer had already (RFC 2883).") \
   ROW(kReorderedSegments, "reordered_segments", kCount, "Segments delivered after later ones.") \
+  ROW(kCeSegments, "ce_segments", kCount, "Segments received with a congestion mark (ECN).") \
+  ROW(kEcnEchoes, "ecn_echoes", kCount, "Acknowledgements that report congestion marks (ECN) on sent data.") \
+  ROW(kEcnReductions, "ecn_reductions", kCount, "Congestion windows reduced for congestion marks (ECN).") \
   ROW(kOutOfOrderSegments, "out_of_order_segments", kCount, "Segments received ahead of a hole.") \
   ROW(kDuplicateSegments, "duplicate_segments", kCount, "Segments received again.") \
   ROW(kBadChecksums, "bad_checksums", kCount, "Frames received with a wrong checksum.") \

@@ -65,6 +65,9 @@ class Congestion {
   // A loss that needed no recovery: the tail loss probe repaired it (RFC 8985 section 7.4.2).
   void on_repaired_loss();
 
+  // Congestion marks, once per window of data.
+  void on_mark() { window_.cwnd_bytes = window_.ssthresh_bytes = algorithm_->on_mark(window_); }
+
   // RFC 4015 section 3.2: undoes the latest enter_recovery() or first on_timeout().
   void undo();
   // The loss that recovery repairs was real: undo() must not go back before its end.

@@ -54,6 +54,7 @@ class CongestionControl {
     SeqNum ack;
     SeqNum snd_nxt;
     std::uint32_t acked_bytes = 0;
+    std::uint32_t ce_bytes = 0;   // Delivered with congestion marks (ECN), by the peer's report.
     bool window_limited = false;  // The window has held back data since the last ACK; else the
                                   // user's data or the peer's window was the limit.
     Duration rtt_sample{};        // Zero: this ACK gave no sample.
@@ -73,6 +74,10 @@ class CongestionControl {
   // Called once for the losses of one window of data, however they were detected. Returns ssthresh,
   // which has no meaning for a rate-based algorithm.
   virtual std::uint32_t on_loss(const Window& window) = 0;
+  // Called for congestion marks (ECN) outside fast recovery, at most once per window of data and
+  // not in a window that losses have reduced; on_ack() of the same ACK came before. Returns
+  // ssthresh, which becomes the window. RFC 3168 section 6.1.2 wants the answer to a loss.
+  virtual std::uint32_t on_mark(const Window& window) { return on_loss(window); }
   // The retransmission timer fired, perhaps repeatedly; on_loss() came before, unless the loss had
   // already been reported. Congestion sets the window, to about a segment, until the next ACK.
   virtual void on_timeout(SeqNum snd_nxt) = 0;

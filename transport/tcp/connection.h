@@ -17,6 +17,7 @@
 
 #include "core/intrusive_list.h"
 #include "core/stream.h"
+#include "transport/tcp/ecn.h"
 #include "transport/tcp/header_template.h"
 #include "transport/tcp/path_probe.h"
 #include "transport/tcp/receiver.h"
@@ -227,6 +228,7 @@ class Connection final : public Stream, public ListHook<> {
   bool active_ = false;
   bool payload_lost_ = false;  // Bytes came after close().
   bool peer_scales_ = false;   // The peer's SYN had a window scale.
+  EcnHandshake ecn_;
   PathProbe path_;
   std::uint32_t full_mss_bytes_ = 0;  // MSS that the handshake, or a router, allows.
   TimePoint raise_at_ = kNever;       // When to probe the full size again.

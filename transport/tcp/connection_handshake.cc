@@ -46,6 +46,7 @@ void Connection::choose_numbers(TimePoint now) {
   clock_.offset = context_.unguessable.timestamp_offset(local, remote_);
   syn_sent_ = TimePoint::min();
   syn_retransmitted_ = false;
+  ecn_.begin(context_.config.tcp.ecn);
   syn_timeout_ = std::max(context_.config.tcp.rto_initial, context_.rto_floor);
 }
 
@@ -76,6 +77,7 @@ void Connection::open_passive(TimePoint now, const wire::ParsedFrame& syn, IpAdd
   if (beyond && !iss_.after(*beyond)) iss_ = *beyond + 1 + (iss_.raw() & 0xffff);
   state_deadline_ = now + syn_timeout_;
   take_syn(now, syn.tcp);
+  ecn_.take_syn(syn.tcp.flags);
   enter_syn_received();
   schedule();
 }
@@ -154,9 +156,11 @@ void Connection::establish(TimePoint now, const wire::TcpHeader& tcp) {
                       .peer_window_bytes = std::uint32_t{tcp.window} << shift,
                       .timestamps = timestamps_,
                       .sack = sack_,
+                      .ecn = ecn_.mode(),
                       .clock = clock_});
   sender_.set_max_super_segment(context_.config.max_super_segment_bytes);
   receiver_.open_window(agreed_window());
+  receiver_.begin_ecn(ecn_.mode());
   if (peer_scales_) receiver_.begin_measuring(now, context_.config.tcp.receive_window_bytes);
   wl1_ = SeqNum(tcp.sequence);
   wl2_ = SeqNum(tcp.acknowledgment);
@@ -207,9 +211,11 @@ void Connection::on_segment_in_syn_sent(TimePoint now, RxFrame& frame,
 
   take_syn(now, tcp);
   if (!has_ack) {  // Simultaneous open (section 3.5, MUST-10).
+    ecn_.give_up();
     enter_syn_received();
     return;
   }
+  ecn_.take_syn_ack(tcp.flags);
   establish(now, tcp);
   receiver_.request_ack();
   if (!report_open(now)) return;
@@ -221,6 +227,7 @@ void Connection::on_segment_in_syn_sent(TimePoint now, RxFrame& frame,
 void Connection::on_syn_again(TimePoint now, const wire::ParsedFrame& parsed) {
   const wire::TcpHeader& tcp = parsed.tcp;
   if (!tcp.flags.has(wire::kAck)) {  // Our SYN-ACK got lost.
+    ecn_.take_syn(tcp.flags);
     syn_due_ = true;
     wake();
   } else if (active_ && SeqNum(tcp.acknowledgment) == iss_ + 1) {

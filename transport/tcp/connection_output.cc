@@ -18,7 +18,7 @@ constexpr Duration kTimestampRefresh = std::chrono::minutes(10);
 HeaderTemplate::Fields Connection::fields(TimePoint now, SeqNum seq, wire::TcpFlags flags) const {
   return {.seq = seq,
           .ack = receiver_.rcv_nxt(),
-          .flags = flags,
+          .flags = flags | receiver_.ecn_flags(),
           .window = receiver_.window().field,
           .timestamps = {clock_.at(now), receiver_.ts_recent()}};
 }
@@ -60,10 +60,12 @@ std::size_t Connection::collect(TimePoint now, std::span<TxFrame> out, bool& mor
   for (; count < out.size(); ++count) {
     TxFrame& frame = out[count];
     if (!sender_.next(now, frame, segment)) break;
-    wire::TcpFlags flags = wire::kAck;
+    wire::TcpFlags flags = wire::kAck | segment.cwr;
     if (segment.push) flags |= wire::kPsh;
     if (segment.fin) flags |= wire::kFin;
-    header_.write(fields(now, segment.seq, flags), frame);
+    HeaderTemplate::Fields header = fields(now, segment.seq, flags);
+    header.ecn = segment.ecn;
+    header_.write(header, frame);
     receiver_.on_ack_sent();
     spoke_ = now;
   }
@@ -84,14 +86,17 @@ void Connection::write_syn(TimePoint now, TxFrame& frame) {
   if (!passive || timestamps_)
     options.timestamps = wire::Timestamps{clock_.at(now), passive ? receiver_.ts_recent() : 0};
   options.sack_permitted = !passive || sack_;
+  wire::TcpFlags flags = passive ? wire::kSyn | wire::kAck : wire::kSyn;
+  flags |= passive ? ecn_.syn_ack_flags() : ecn_.syn_flags();
   HeaderTemplate header;
   header.build(context_.config, dscp_, mac_, local_port_, remote_, /*with_timestamps=*/false);
   const std::uint32_t window = std::min<std::uint32_t>(context_.window.bytes, 65535);
   header.write_with_options({.seq = iss_,
                              .ack = passive ? irs_ + 1 : SeqNum{},
-                             .flags = passive ? wire::kSyn | wire::kAck : wire::kSyn,
+                             .flags = flags,
                              .window = static_cast<std::uint16_t>(window),
-                             .timestamps = {}},
+                             .timestamps = {},
+                             .ecn = {}},
                             options, frame);
   ++context_.counters.tx_segments;
   if (passive) receiver_.on_ack_sent();

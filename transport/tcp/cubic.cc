@@ -8,7 +8,8 @@ namespace ztcp::tcp {
 
 void Cubic::on_ack(TimePoint now, const Ack& ack, Window& window) {
   curve_.on_idle(ack.window_limited ? ack.resumed : now);
-  if (!ack.window_limited) return;
+  // RFC 3168 section 6.1.2: an ACK that reports marks does not grow the window.
+  if (!ack.window_limited || ack.ce_bytes > 0) return;
   if (window.in_slow_start()) {
     // RFC 9406 section 4.2: the first slow start only. Later ones have an ssthresh.
     const bool first = window.ssthresh_bytes == Window::kMaxBytes;
@@ -28,6 +29,15 @@ void Cubic::on_ack(TimePoint now, const Ack& ack, Window& window) {
 std::uint32_t Cubic::on_loss(const Window& window) {
   const double mss = window.mss_bytes;
   return static_cast<std::uint32_t>(curve_.on_congestion(window.cwnd_bytes / mss) * mss);
+}
+
+// RFC 8511: marks come from shallower queues than losses, so less is taken back. Not in slow start,
+// which overshoots by up to a window.
+std::uint32_t Cubic::on_mark(const Window& window) {
+  if (window.in_slow_start()) return on_loss(window);
+  const double mss = window.mss_bytes;
+  return static_cast<std::uint32_t>(
+      curve_.on_congestion(window.cwnd_bytes / mss, CubicCurve::kBetaOfMarks) * mss);
 }
 
 void Cubic::on_timeout(SeqNum snd_nxt) {

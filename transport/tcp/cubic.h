@@ -18,6 +18,7 @@ class Cubic final : public CongestionControl {
 
   void on_ack(TimePoint now, const Ack& ack, Window& window) override;
   std::uint32_t on_loss(const Window& window) override;
+  std::uint32_t on_mark(const Window& window) override;
   void on_timeout(SeqNum snd_nxt) override;
   void save() override { saved_curve_ = curve_; }
   void undo() override { curve_ = saved_curve_; }

@@ -18,12 +18,12 @@ double CubicCurve::w_cubic(double seconds) const {
   return kC * t * t * t + w_max_;
 }
 
-double CubicCurve::on_congestion(double cwnd_segments) {
+double CubicCurve::on_congestion(double cwnd_segments, double beta) {
   cwnd_prior_ = cwnd_segments;
   // Section 4.7, fast convergence: a shrinking window releases bandwidth to new flows.
-  w_max_ = cwnd_segments < w_max_ ? cwnd_segments * (1.0 + kBeta) / 2.0 : cwnd_segments;
+  w_max_ = cwnd_segments < w_max_ ? cwnd_segments * (1.0 + beta) / 2.0 : cwnd_segments;
   in_epoch_ = false;
-  return std::max(cwnd_segments * kBeta, 2.0);
+  return std::max(cwnd_segments * beta, 2.0);
 }
 
 double CubicCurve::on_ack(TimePoint now, Duration srtt, double cwnd_segments,

@@ -11,13 +11,14 @@ namespace ztcp::tcp {
 
 class CubicCurve {
  public:
-  static constexpr double kBeta = 0.7;  // Section 4.6.
-  static constexpr double kC = 0.4;     // Section 5.
+  static constexpr double kBeta = 0.7;          // Section 4.6.
+  static constexpr double kBetaOfMarks = 0.85;  // RFC 8511 section 3.
+  static constexpr double kC = 0.4;             // Section 5.
   // Section 4.3: makes the Reno-friendly window as fast as Reno with kBeta.
   static constexpr double kAlpha = 3.0 * (1.0 - kBeta) / (1.0 + kBeta);
 
   // Sections 4.6 and 4.7. Returns ssthresh.
-  double on_congestion(double cwnd_segments);
+  double on_congestion(double cwnd_segments, double beta = kBeta);
 
   // Section 4.8: after a timeout K is 0 and W_max the window that congestion avoidance begins with.
   void on_timeout() {

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "transport/wire/checksum.h"
-#include "transport/wire/ipv4.h"
 
 namespace ztcp::tcp {
 namespace {
@@ -61,8 +60,10 @@ void HeaderTemplate::set_destination(MacAddress to) {
   std::memcpy(bytes_.data(), to.bytes.data(), to.bytes.size());
 }
 
-void HeaderTemplate::finish(TxFrame& frame) const {
+void HeaderTemplate::finish(wire::Ecn ecn, TxFrame& frame) const {
   std::byte* ip = frame.header.data() + l2_bytes_;
+  const auto ecn_bits = static_cast<std::uint8_t>(ecn);
+  ip[1] |= std::byte{ecn_bits};
   std::byte* tcp = ip + wire::kIpv4Bytes;
   const std::size_t tcp_header = frame.header_bytes - l2_bytes_ - wire::kIpv4Bytes;
   const auto tcp_bytes = static_cast<std::uint32_t>(tcp_header + frame.payload_bytes);
@@ -76,7 +77,7 @@ void HeaderTemplate::finish(TxFrame& frame) const {
                      static_cast<std::uint16_t>(fold(pseudo_sum_ + length)));
     return;
   }
-  wire::store_be16(ip + 10, static_cast<std::uint16_t>(~fold(ip_sum_ + total)));
+  wire::store_be16(ip + 10, static_cast<std::uint16_t>(~fold(ip_sum_ + total + ecn_bits)));
   wire::Checksum sum;
   sum.add_u16(static_cast<std::uint16_t>(fold(pseudo_sum_ + tcp_bytes)));
   sum.add({tcp, tcp_header});
@@ -100,7 +101,7 @@ void HeaderTemplate::write(const Fields& fields, TxFrame& frame) const {
   frame.l2_bytes = l2_bytes_;
   frame.l3_bytes = wire::kIpv4Bytes;
   frame.header_bytes = static_cast<std::uint16_t>(l2_bytes_ + wire::kIpv4Bytes + tcp_bytes_);
-  finish(frame);
+  finish(fields.ecn, frame);
 }
 
 void HeaderTemplate::write_with_options(const Fields& fields, const wire::TcpOptions& options,
@@ -122,7 +123,7 @@ void HeaderTemplate::write_with_options(const Fields& fields, const wire::TcpOpt
   frame.fragment_count = 0;
   frame.segment_size_bytes = 0;
   frame.copy_payload = false;
-  finish(frame);
+  finish(fields.ecn, frame);
 }
 
 }  // namespace ztcp::tcp

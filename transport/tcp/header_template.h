@@ -14,6 +14,7 @@
 #include "transport/tcp/seq_num.h"
 #include "transport/tcp/settings.h"
 #include "transport/wire/ethernet.h"
+#include "transport/wire/ipv4.h"
 #include "transport/wire/tcp_header.h"
 
 namespace ztcp::tcp {
@@ -26,6 +27,7 @@ class HeaderTemplate {
     wire::TcpFlags flags;
     std::uint16_t window = 0;  // Scaled.
     wire::Timestamps timestamps;
+    wire::Ecn ecn = wire::Ecn::kNotCapable;
   };
 
   void build(const StackConfig& config, std::uint8_t dscp, MacAddress to, std::uint16_t local_port,
@@ -42,7 +44,7 @@ class HeaderTemplate {
   std::size_t tcp_header_bytes() const { return tcp_bytes_; }
 
  private:
-  void finish(TxFrame& frame) const;
+  void finish(wire::Ecn ecn, TxFrame& frame) const;
 
   std::array<std::byte, 88> bytes_;  // Ethernet, VLAN, IPv4, TCP with timestamps: 70.
   std::uint8_t l2_bytes_ = 0;

@@ -20,6 +20,7 @@
 
 #include "core/clock.h"
 #include "core/frame.h"
+#include "transport/tcp/ecn_echo.h"
 #include "transport/tcp/reassembly.h"
 #include "transport/tcp/seq_num.h"
 #include "transport/tcp/stack.h"
@@ -49,6 +50,7 @@ class Receiver {
     std::uint32_t timestamp = 0;  // The SYN's.
     bool sack = false;
   };
+  void begin_ecn(EcnMode mode) { ecn_.begin(mode); }
   void begin(TimePoint now, const Terms& terms);
   // Sets the full window, from the first ACK on: a SYN can offer at most 64 KiB.
   void open_window(const Window& window) { window_ = window; }
@@ -101,6 +103,14 @@ class Receiver {
   bool on_payload(RxFrame& frame, SeqNum seq, std::uint32_t offset, std::uint32_t length,
                   Sink&& sink);
 
+  // Before on_payload(): the segment's congestion mark and flags.
+  void note_ecn(wire::Ecn ecn, wire::TcpFlags flags) {
+    if (!ecn_.concerns(ecn)) [[likely]]
+      return;
+    if (ecn == wire::Ecn::kCongestion) ++counters_.rx_ce_segments;
+    ecn_.on_segment(ecn, flags);
+  }
+
   // A segment without new bytes (RFC 2883 section 4.1.1): the next ACK reports it.
   void on_duplicate(SeqNum seq, std::uint32_t length) {
     ++counters_.rx_duplicate;
@@ -122,6 +132,8 @@ class Receiver {
   }
 
   // --- The next ACK
+  // Flags of each segment that is sent.
+  wire::TcpFlags ecn_flags() const { return ecn_.flags(); }
   bool ack_due() const { return ack_due_; }
   void request_ack() { ack_due_ = true; }
   // Whether an ACK without payload is needed: it carries SACK blocks.
@@ -180,6 +192,7 @@ class Receiver {
   bool sack_ = false;
   bool ack_due_ = false;
   bool fin_known_ = false;
+  EcnEcho ecn_;
   SeqNum fin_;
   TimePoint ts_recent_time_{};
   std::uint8_t duplicate_count_ = 0;

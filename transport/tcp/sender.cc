@@ -57,6 +57,7 @@ void Sender::begin(TimePoint now, const Terms& terms) {
   timestamps_ = terms.timestamps;
   sack_ = terms.sack;
   clock_ = terms.clock;
+  ecn_.begin(terms.ecn);
   scoreboard_.reset(terms.first);
   congestion_.begin(settings_.congestion_control, mss_bytes_, settings_.initial_window_segments,
                     terms.first);
@@ -227,6 +228,8 @@ bool Sender::send_new(TimePoint now, std::uint32_t limit_bytes, TxFrame& frame, 
   else
     counters_.tx_bytes += bytes;
   const std::uint8_t flags = again ? std::uint8_t{SentRecord::kRetransmitted} : std::uint8_t{0};
+  out.cwr = ecn_.take_cwr();
+  out.ecn = again ? wire::Ecn::kNotCapable : ecn_.codepoint();
   const bool was_empty = scoreboard_.empty();
   if (was_empty) {
     progress_ = now;
@@ -298,6 +301,7 @@ void Sender::fill(ConnectionStatistics& out) const {
   out.most_reordered_bytes = tally_.most_reordered_bytes;
   out.tail_probes = tally_.tail_probes;
   out.zero_windows = tally_.zero_windows;
+  out.ecn_reductions = tally_.ecn_reductions;
 }
 
 void Sender::lower_mss(TimePoint now, std::uint32_t mss_bytes) {

@@ -17,6 +17,7 @@
 #include "core/unprotected.h"
 #include "transport/tcp/congestion.h"
 #include "transport/tcp/delivery_rate.h"
+#include "transport/tcp/ecn_feedback.h"
 #include "transport/tcp/pacer.h"
 #include "transport/tcp/rack.h"
 #include "transport/tcp/rtt_estimator.h"
@@ -27,6 +28,8 @@
 #include "transport/tcp/stack.h"
 #include "transport/tcp/statistics.h"
 #include "transport/tcp/timestamp_clock.h"
+#include "transport/wire/ipv4.h"
+#include "transport/wire/tcp_header.h"
 #include "transport/wire/tcp_options.h"
 
 namespace ztcp::tcp {
@@ -46,6 +49,7 @@ class Sender {
     std::uint32_t peer_window_bytes = 0;
     bool timestamps = false;
     bool sack = false;
+    EcnMode ecn = EcnMode::kOff;
     TimestampClock clock;
   };
   struct Ack {
@@ -53,6 +57,7 @@ class Sender {
     std::uint32_t window_bytes = 0;
     bool window_valid = true;  // False: the segment is older than that of the last window update.
     bool pure = true;          // No payload, SYN or FIN.
+    wire::TcpFlags flags{};
     bool has_timestamps = false;
     std::uint32_t timestamp_echo = 0;
     std::span<const wire::SackBlock> sack;
@@ -63,6 +68,8 @@ class Sender {
     SeqNum seq;
     bool fin = false;
     bool push = false;
+    wire::TcpFlags cwr;
+    wire::Ecn ecn = wire::Ecn::kNotCapable;
   };
   enum class Timeout : std::uint8_t { kNone, kProbe, kGiveUp };
 
@@ -178,9 +185,10 @@ class Sender {
                         Delivered& delivered);
   void check_tail_probe(const Ack& ack, Dsack dsack, bool advanced);
   void move_state(TimePoint now, const Ack& ack, const Delivered& delivered,
-                  std::uint32_t acked_bytes, Duration rtt_sample);
+                  std::uint32_t acked_bytes, Duration rtt_sample, bool is_marked);
   void tell_algorithm(TimePoint now, const Ack& ack, const Delivered& delivered,
-                      std::uint32_t acked_bytes, Duration rtt_sample);
+                      std::uint32_t acked_bytes, Duration rtt_sample, bool is_marked);
+  void take_marks();
   void note_rate(TimePoint now, std::uint32_t sent_bytes);
   void note_app_limit();
   void set_pace();
@@ -239,6 +247,7 @@ class Sender {
   bool override_due_ = false;  // The waiting data may leave in a silly segment.
   SackScoreboard scoreboard_;
   SendQueue queue_;
+  EcnFeedback ecn_;
   Congestion congestion_;
   Pacer pacer_;
   RttEstimator rtt_;
@@ -293,6 +302,7 @@ class Sender {
     std::uint32_t most_reordered_bytes = 0;
     std::uint32_t tail_probes = 0;
     std::uint32_t zero_windows = 0;
+    std::uint32_t ecn_reductions = 0;
   } tally_;
   // Since when unsent bytes have waited for a closed window; kNever: none wait.
   TimePoint shut_since_ = kNever;

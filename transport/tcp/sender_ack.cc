@@ -63,7 +63,8 @@ void Sender::on_ack(TimePoint now, const Ack& ack) {
     }
     check_tail_probe(ack, dsack, acked > 0);
   }
-  move_state(now, ack, delivered, acked, sample);
+  const bool is_marked = ecn_.is_on() && ecn_.take(ack.flags, snd_una_);
+  move_state(now, ack, delivered, acked, sample, is_marked);
   const bool round_over = pace_round_end_.at_or_before(snd_una_) && acked > 0;
   if (round_over || congestion_.is_rate_based()) set_pace();
   arm_timers(now, acked > 0 ? Wait::kRestarts : Wait::kGoesOn);
@@ -259,12 +260,13 @@ void Sender::enter_recovery() {
   undo_stamped_ = false;
   probe_outstanding_ = tail_probe_due_ = false;
   pace_round_end_ = snd_una_;
+  ecn_.on_reduced(snd_max_);
   ++counters_.rack_recoveries;
   ++tally_.fast_recoveries;
 }
 
 void Sender::move_state(TimePoint now, const Ack& ack, const Delivered& delivered,
-                        std::uint32_t acked_bytes, Duration rtt_sample) {
+                        std::uint32_t acked_bytes, Duration rtt_sample, bool is_marked) {
   const bool past_point = recovery_point_.at_or_before(ack.ack);
   const State before = state_;
   if (state_ == State::kRecovery && past_point) {
@@ -281,7 +283,7 @@ void Sender::move_state(TimePoint now, const Ack& ack, const Delivered& delivere
 
   if (congestion_.is_rate_based()) {
     if (delivered.bytes > 0 || scoreboard_.ever_lost_bytes() != told_lost_bytes_)
-      tell_algorithm(now, ack, delivered, acked_bytes, rtt_sample);
+      tell_algorithm(now, ack, delivered, acked_bytes, rtt_sample, is_marked);
   } else if (state_ == State::kRecovery) {
     congestion_.on_recovery_ack(delivered.bytes, acked_bytes > 0, flight_bytes());
   } else if (acked_bytes > 0 && before != State::kRecovery) {
@@ -289,12 +291,24 @@ void Sender::move_state(TimePoint now, const Ack& ack, const Delivered& delivere
     // them may have been delivered long ago, not by the retransmissions.
     tell_algorithm(now, ack, delivered,
                    before == State::kLoss ? std::min(acked_bytes, delivered.bytes) : acked_bytes,
-                   rtt_sample);
+                   rtt_sample, is_marked);
   }
+  if (is_marked) [[unlikely]]
+    take_marks();
+}
+
+void Sender::take_marks() {
+  ++counters_.ecn_echoes;
+  if (state_ != State::kOpen || !ecn_.may_reduce()) return;
+  congestion_.on_mark();
+  ecn_.on_reduced(snd_max_);
+  pace_round_end_ = snd_una_;
+  ++counters_.ecn_reductions;
+  ++tally_.ecn_reductions;
 }
 
 void Sender::tell_algorithm(TimePoint now, const Ack& ack, const Delivered& delivered,
-                            std::uint32_t acked_bytes, Duration rtt_sample) {
+                            std::uint32_t acked_bytes, Duration rtt_sample, bool is_marked) {
   // Applies to all ACKs of the data that filled the window, not only to the first of a burst.
   if (window_limited_ && limited_end_.at_or_before(ack.ack - acked_bytes)) window_limited_ = false;
   const std::uint64_t lost_bytes = scoreboard_.ever_lost_bytes();
@@ -302,6 +316,7 @@ void Sender::tell_algorithm(TimePoint now, const Ack& ack, const Delivered& deli
       .ack = ack.ack,
       .snd_nxt = snd_nxt_,
       .acked_bytes = acked_bytes,
+      .ce_bytes = is_marked ? delivered.bytes : 0,
       .window_limited = window_limited_ || state_ == State::kLoss,
       .rtt_sample = rtt_sample,
       .srtt = rtt_.srtt(),

@@ -126,6 +126,7 @@ void Sender::on_rto(TimePoint now) {
   // In recovery PRR sets the window, and ssthresh has been reduced already.
   if (state_ == State::kRecovery && !undo_armed_) congestion_.keep_reduction();
   congestion_.on_timeout(state_ == State::kOpen, snd_nxt_, scoreboard_.in_flight_bytes());
+  ecn_.on_reduced(snd_max_);
   if (state_ == State::kOpen) begin_episode();
   if (state_ != State::kLoss && !undo_armed_) {
     undo_armed_ = true;

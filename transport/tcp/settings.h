@@ -50,6 +50,7 @@ struct TcpSettings {
   std::uint32_t initial_window_segments = 10;  // RFC 6928.
   MakeCongestionControl congestion_control = make_congestion_control<Cubic>;
   bool pacing = true;
+  bool ecn = true;  // Offered and accepted (RFC 3168).
 };
 
 // One of several stacks that share a NIC, each with a queue of its own: a connection belongs to one

@@ -62,6 +62,9 @@ struct Counters {
   std::uint64_t dsacked_segments = 0;    // Retransmissions that peers report as needless (RFC
                                          // 2883).
   std::uint64_t reordered_segments = 0;  // Sent once and delivered after later ones.
+  std::uint64_t rx_ce_segments = 0;      // Data with a congestion mark (ECN).
+  std::uint64_t ecn_echoes = 0;          // ACKs that report marks on our data.
+  std::uint64_t ecn_reductions = 0;      // Congestion windows reduced for marks.
   std::uint64_t path_mtu_cuts =
       0;  // Connections that went on with smaller packets, or failed to open.
   std::uint64_t path_mtu_raises = 0;  // Connections that returned to larger ones.

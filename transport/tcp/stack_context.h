@@ -101,9 +101,13 @@ struct StackContext {
     header.build(config, reset.dscp.value_or(config.dscp), reset.to, reset.local_port, reset.remote,
                  /*with_timestamps=*/false);
     const wire::TcpFlags flags = reset.with_ack ? wire::kRst | wire::kAck : wire::kRst;
-    header.write(
-        {.seq = reset.seq, .ack = reset.ack, .flags = flags, .window = 0, .timestamps = {}},
-        *frame);
+    header.write({.seq = reset.seq,
+                  .ack = reset.ack,
+                  .flags = flags,
+                  .window = 0,
+                  .timestamps = {},
+                  .ecn = {}},
+                 *frame);
     ++counters.tx_resets;
   }
 

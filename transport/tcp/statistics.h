@@ -47,7 +47,8 @@ struct ConnectionStatistics {
   std::uint32_t reordered_segments = 0;    // Sent once, and delivered after later ones.
   std::uint32_t most_reordered_bytes = 0;  // Largest distance, in bytes.
   std::uint32_t tail_probes = 0;
-  std::uint32_t zero_windows = 0;  // How often the peer closed its window.
+  std::uint32_t zero_windows = 0;    // How often the peer closed its window.
+  std::uint32_t ecn_reductions = 0;  // Congestion windows reduced for marks.
   std::uint32_t out_of_order_segments = 0;
   std::uint32_t duplicate_segments = 0;
 };

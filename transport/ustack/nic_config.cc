@@ -41,6 +41,7 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   tcp.keepalive_interval = ms(fabric.tcp.keepalive_interval_ms);
   tcp.receive_window_bytes = fabric.tcp.receive_window_kib << 10U;
   tcp.pacing = fabric.tcp.pacing;
+  tcp.ecn = fabric.tcp.ecn == config::Ecn::kOn;
 
   out.cluster_key = ZTCP_TRY(comms::cluster_key(fabric));
   out.listen_port = fabric.messages.listen_port;

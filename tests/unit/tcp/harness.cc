@@ -108,6 +108,7 @@ std::unique_ptr<Frame> frame_from_peer(const Seg& seg, std::uint16_t our_port,
   wire::Ipv4Header ip;
   ip.source = kPeerIp;
   ip.destination = kOurIp;
+  ip.ecn = seg.ecn;
   ip.total_bytes = static_cast<std::uint16_t>(wire::kIpv4Bytes + tcp_bytes + seg.payload.size());
   wire::emit_ipv4(ip, header.data() + at);
   Bytes bytes(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(tcp_at + tcp_bytes));
@@ -271,7 +272,8 @@ Seg Peer::parse(const TxFrame& tx) {
           .ack = parsed.tcp.acknowledgment,
           .window = parsed.tcp.window,
           .payload = Bytes(payload.begin(), payload.end()),
-          .options = parsed.tcp.options};
+          .options = parsed.tcp.options,
+          .ecn = parsed.ip.ecn};
 }
 
 std::vector<Seg> Peer::collect() {

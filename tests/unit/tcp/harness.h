@@ -76,6 +76,7 @@ struct Seg {
   std::uint16_t window = 0xffff;
   Bytes payload{};
   wire::TcpOptions options{};
+  wire::Ecn ecn = wire::Ecn::kNotCapable;
 };
 
 // The bytes of a frame from the peer, and its view as a link would give it.
