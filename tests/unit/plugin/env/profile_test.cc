@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
+#include "plugin/env/profile.h"
+
 #include <map>
 #include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "plugin/env/profile.h"
 
 namespace ztcp::env {
 namespace {
