@@ -28,6 +28,7 @@ enum class HostClass : std::uint8_t { kIommu, kNoIommu, kUnprivileged };  // A, 
 enum class PollerMode : std::uint8_t { kAuto, kDedicated, kShared };
 enum class OnOff : std::uint8_t { kAuto, kOn, kOff };
 enum class Ecn : std::uint8_t { kOn, kOff };
+enum class CongestionControl : std::uint8_t { kCubic, kDctcp };
 
 struct Host {
   std::string machine_id;  // /etc/machine-id when the file was written; empty: not checked.
@@ -142,6 +143,7 @@ struct Tcp {
   std::uint32_t max_connections = kAutoConnections;  // Per NIC; see connections_of_nic().
   bool pacing = true;
   Ecn ecn = Ecn::kOn;
+  CongestionControl congestion_control = CongestionControl::kCubic;
   friend bool operator==(const Tcp&, const Tcp&) = default;
 };
 

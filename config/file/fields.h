@@ -22,6 +22,7 @@ inline constexpr std::array<std::string_view, 3> kHostClassNames{"iommu", "no-io
 inline constexpr std::array<std::string_view, 3> kPollerModeNames{"auto", "dedicated", "shared"};
 inline constexpr std::array<std::string_view, 3> kOnOffNames{"auto", "on", "off"};
 inline constexpr std::array<std::string_view, 2> kEcnNames{"on", "off"};
+inline constexpr std::array<std::string_view, 2> kCongestionControlNames{"cubic", "dctcp"};
 
 constexpr std::span<const std::string_view> names_of(NicDriver) { return kNicDriverNames; }
 constexpr std::span<const std::string_view> names_of(MemifRole) { return kMemifRoleNames; }
@@ -29,6 +30,9 @@ constexpr std::span<const std::string_view> names_of(HostClass) { return kHostCl
 constexpr std::span<const std::string_view> names_of(PollerMode) { return kPollerModeNames; }
 constexpr std::span<const std::string_view> names_of(OnOff) { return kOnOffNames; }
 constexpr std::span<const std::string_view> names_of(Ecn) { return kEcnNames; }
+constexpr std::span<const std::string_view> names_of(CongestionControl) {
+  return kCongestionControlNames;
+}
 
 template <class Enum>
 constexpr std::string_view name_of(Enum value) {
@@ -86,6 +90,7 @@ void visit_tcp(Object& tcp, Visit&& visit) {
   visit("max_connections", tcp.max_connections);
   visit("pacing", tcp.pacing);
   visit("ecn", tcp.ecn);
+  visit("congestion_control", tcp.congestion_control);
 }
 
 template <class Object, class Visit>

@@ -26,6 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(again.window_scale == parsed.window_scale);
   require(again.sack_permitted == parsed.sack_permitted);
   require(again.timestamps == parsed.timestamps);
+  require(!again.ecn_bytes || again.ecn_bytes->ce == parsed.ecn_bytes.value().ce);
   for (std::size_t i = 0; i < again.sack_count; ++i) require(again.sack[i] == parsed.sack[i]);
   return 0;
 }

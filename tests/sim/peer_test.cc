@@ -66,7 +66,7 @@ TEST_F(PeerTest, SynCarriesOurOptions) {
   ASSERT_TRUE(peer_.stack().connect(peer_.now(), Peer::kEndpoint, app));
   const auto syn = peer_.wait(1s);
   ASSERT_TRUE(syn);
-  EXPECT_EQ(syn->flags, kSyn | wire::kEce | wire::kCwr);
+  EXPECT_EQ(syn->flags, kSyn | wire::kAe | wire::kEce | wire::kCwr);
   EXPECT_EQ(syn->options.mss_bytes, 1460);
   EXPECT_TRUE(syn->options.window_scale);
   EXPECT_TRUE(syn->options.sack_permitted);

@@ -36,6 +36,7 @@ inline bool same_headers(const ParsedFrame& a, const ParsedFrame& b) {
          ta.options.timestamps == tb.options.timestamps &&
          ta.options.mss_bytes == tb.options.mss_bytes &&
          ta.options.window_scale == tb.options.window_scale &&
+         ta.options.ecn_bytes == tb.options.ecn_bytes &&
          ta.options.sack_permitted == tb.options.sack_permitted &&
          std::ranges::equal(ta.options.sack_blocks(), tb.options.sack_blocks());
 }

@@ -77,7 +77,7 @@ void Connection::open_passive(TimePoint now, const wire::ParsedFrame& syn, IpAdd
   if (beyond && !iss_.after(*beyond)) iss_ = *beyond + 1 + (iss_.raw() & 0xffff);
   state_deadline_ = now + syn_timeout_;
   take_syn(now, syn.tcp);
-  ecn_.take_syn(syn.tcp.flags);
+  ecn_.take_syn(syn.tcp.flags, syn.ip.ecn);
   enter_syn_received();
   schedule();
 }
@@ -157,10 +157,11 @@ void Connection::establish(TimePoint now, const wire::TcpHeader& tcp) {
                       .timestamps = timestamps_,
                       .sack = sack_,
                       .ecn = ecn_.mode(),
+                      .ecn_changed = ecn_.is_changed(),
                       .clock = clock_});
   sender_.set_max_super_segment(context_.config.max_super_segment_bytes);
   receiver_.open_window(agreed_window());
-  receiver_.begin_ecn(ecn_.mode());
+  receiver_.begin_ecn(ecn_.mode(), ecn_.came_with(), /*answers=*/tcp.flags.has(wire::kSyn));
   if (peer_scales_) receiver_.begin_measuring(now, context_.config.tcp.receive_window_bytes);
   wl1_ = SeqNum(tcp.sequence);
   wl2_ = SeqNum(tcp.acknowledgment);
@@ -215,7 +216,7 @@ void Connection::on_segment_in_syn_sent(TimePoint now, RxFrame& frame,
     enter_syn_received();
     return;
   }
-  ecn_.take_syn_ack(tcp.flags);
+  ecn_.take_syn_ack(tcp.flags, parsed.ip.ecn);
   establish(now, tcp);
   receiver_.request_ack();
   if (!report_open(now)) return;
@@ -227,7 +228,7 @@ void Connection::on_segment_in_syn_sent(TimePoint now, RxFrame& frame,
 void Connection::on_syn_again(TimePoint now, const wire::ParsedFrame& parsed) {
   const wire::TcpHeader& tcp = parsed.tcp;
   if (!tcp.flags.has(wire::kAck)) {  // Our SYN-ACK got lost.
-    ecn_.take_syn(tcp.flags);
+    ecn_.take_syn(tcp.flags, parsed.ip.ecn);
     syn_due_ = true;
     wake();
   } else if (active_ && SeqNum(tcp.acknowledgment) == iss_ + 1) {
@@ -240,6 +241,7 @@ void Connection::on_syn_again(TimePoint now, const wire::ParsedFrame& parsed) {
 
 // SYN-RECEIVED ends: the peer has acknowledged our SYN.
 bool Connection::on_syn_acked(TimePoint now, const wire::ParsedFrame& parsed) {
+  ecn_.take_last_ack(parsed.tcp.flags);
   establish(now, parsed.tcp);
   if (!context_.neighbours.find(index_)) context_.neighbours.confirm(now, index_);
   if (timestamps_ && parsed.tcp.options.timestamps)

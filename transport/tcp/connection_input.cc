@@ -196,6 +196,7 @@ void Connection::take_ack(TimePoint now, const wire::ParsedFrame& parsed) {
                        .window_valid = newer,
                        .pure = parsed.payload_bytes == 0 && !tcp.flags.has(wire::kFin),
                        .flags = tcp.flags,
+                       .ecn_bytes = &tcp.options.ecn_bytes,
                        .has_timestamps = timestamps_ && tcp.options.timestamps.has_value(),
                        .timestamp_echo = tcp.options.timestamps ? tcp.options.timestamps->echo : 0,
                        .sack = sack});
@@ -263,7 +264,7 @@ void Connection::on_fin_acked(TimePoint now) {
 bool Connection::process_payload(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed,
                                  SeqNum seq) {
   if (parsed.payload_bytes == 0) return true;
-  receiver_.note_ecn(parsed.ip.ecn, parsed.tcp.flags);
+  receiver_.note_ecn(parsed.ip.ecn, parsed.tcp.flags, parsed.payload_bytes);
   switch (state_) {
     case State::kEstablished:
       break;

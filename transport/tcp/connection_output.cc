@@ -44,7 +44,7 @@ std::size_t Connection::collect(TimePoint now, std::span<TxFrame> out, bool& mor
 
   std::size_t count = 0;
   // Bare frames first: the peer may be waiting for each of them.
-  while (keepalive_due_ || (receiver_.ack_due() && receiver_.has_sack()) ||
+  while (keepalive_due_ || (receiver_.ack_due() && receiver_.has_report()) ||
          receiver_.has_unreported()) {
     if (count == out.size()) {
       more = true;
@@ -115,12 +115,10 @@ void Connection::write_ack(TimePoint now, TxFrame& frame) {
     receiver_.open_window(agreed_window());  // This ACK announces it.
   const SeqNum seq = state_ == State::kSynReceived ? iss_ + 1 : sender_.snd_nxt();
   const auto header = fields(now, seq, wire::kAck);
-  if (receiver_.has_sack()) {
+  if (receiver_.has_report()) {
     wire::TcpOptions options;
     if (timestamps_) options.timestamps = header.timestamps;
-    // Beside timestamps three blocks fit (RFC 2018 section 3).
-    const std::size_t space = timestamps_ ? wire::kMaxSackBlocks - 1 : wire::kMaxSackBlocks;
-    options.sack_count = receiver_.take_sack_blocks(std::span(options.sack).first(space));
+    receiver_.take_reports(options);
     header_.write_with_options(header, options, frame);
   } else {
     header_.write(header, frame);

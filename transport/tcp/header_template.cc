@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::size_t kSequenceAt = 4;
 constexpr std::size_t kAcknowledgmentAt = 8;
-constexpr std::size_t kFlagsAt = 13;
 constexpr std::size_t kWindowAt = 14;
 constexpr std::size_t kTimestampsAt = 24;  // After two NOPs, kind and length.
 
@@ -92,7 +91,8 @@ void HeaderTemplate::write(const Fields& fields, TxFrame& frame) const {
   std::byte* tcp = frame.header.data() + l2_bytes_ + wire::kIpv4Bytes;
   wire::store_be32(tcp + kSequenceAt, fields.seq.raw());
   wire::store_be32(tcp + kAcknowledgmentAt, fields.ack.raw());
-  wire::store_u8(tcp + kFlagsAt, fields.flags.bits());
+  wire::store_be16(tcp + wire::kTcpFlagsOffset,
+                   static_cast<std::uint16_t>(tcp_bytes_ / 4 << 12 | fields.flags.bits()));
   wire::store_be16(tcp + kWindowAt, fields.window);
   if (tcp_bytes_ > wire::kTcpBytes) {
     wire::store_be32(tcp + kTimestampsAt, fields.timestamps.value);

@@ -29,6 +29,7 @@ void Receiver::begin(TimePoint now, const Terms& terms) {
   ts_recent_time_ = now;
   sack_ = terms.sack;
   ack_due_ = fin_known_ = false;
+  ecn_.begin(EcnMode::kOff, wire::Ecn::kNotCapable, /*answers=*/false);
   duplicate_count_ = 0;
   acks_owed_ = 0;
   received_bytes_ = 0;
@@ -71,6 +72,18 @@ void Receiver::measure(TimePoint now, Duration round_trip) {
   if (window_.bytes + (1U << window_.scale) > most_window_bytes_) next_measure_ = kNever;
 }
 
+void Receiver::take_reports(wire::TcpOptions& options) {
+  std::size_t left = wire::kMaxTcpOptionBytes;
+  if (options.timestamps) left -= wire::kTimestampOptionBytes;
+  // Beside timestamps three blocks fit (RFC 2018 section 3).
+  const std::size_t most = options.timestamps ? wire::kMaxSackBlocks - 1 : wire::kMaxSackBlocks;
+  options.sack_count = take_sack_blocks(std::span(options.sack).first(most));
+  if (options.sack_count > 0) left -= 4 + std::size_t{8} * options.sack_count;
+  if (!ecn_.has_report() || left < wire::kShortEcnOptionBytes) return;
+  options.ecn_bytes = ecn_.option();
+  ecn_.on_option_sent();
+}
+
 std::uint8_t Receiver::take_sack_blocks(std::span<wire::SackBlock> out) {
   if (!sack_) return 0;
   std::size_t count = 0;
@@ -82,7 +95,8 @@ std::uint8_t Receiver::take_sack_blocks(std::span<wire::SackBlock> out) {
     --duplicate_count_;
   }
   count += reassembly_.take_sack_blocks(out.subspan(count), duplicate);
-  if (duplicate_count_ == 0 && !reassembly_.has_unreported()) acks_owed_ = 0;
+  // This ACK is the last one owed.
+  if (duplicate_count_ == 0 && !reassembly_.has_unreported()) acks_owed_ = std::min(acks_owed_, 1U);
   return static_cast<std::uint8_t>(count);
 }
 

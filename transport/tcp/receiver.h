@@ -50,7 +50,11 @@ class Receiver {
     std::uint32_t timestamp = 0;  // The SYN's.
     bool sack = false;
   };
-  void begin_ecn(EcnMode mode) { ecn_.begin(mode); }
+  // `came_with`, `answers`: see EcnEcho.
+  void begin_ecn(EcnMode mode, wire::Ecn came_with, bool answers) {
+    ecn_.begin(mode, came_with, answers);
+    if (answers) owe_ack();
+  }
   void begin(TimePoint now, const Terms& terms);
   // Sets the full window, from the first ACK on: a SYN can offer at most 64 KiB.
   void open_window(const Window& window) { window_ = window; }
@@ -104,8 +108,8 @@ class Receiver {
                   Sink&& sink);
 
   // Before on_payload(): the segment's congestion mark and flags.
-  void note_ecn(wire::Ecn ecn, wire::TcpFlags flags) {
-    if (!ecn_.concerns(ecn)) [[likely]]
+  void note_ecn(wire::Ecn ecn, wire::TcpFlags flags, std::uint32_t payload_bytes) {
+    if (!ecn_.count(ecn, payload_bytes)) [[likely]]
       return;
     if (ecn == wire::Ecn::kCongestion) ++counters_.rx_ce_segments;
     ecn_.on_segment(ecn, flags);
@@ -136,7 +140,8 @@ class Receiver {
   wire::TcpFlags ecn_flags() const { return ecn_.flags(); }
   bool ack_due() const { return ack_due_; }
   void request_ack() { ack_due_ = true; }
-  // Whether an ACK without payload is needed: it carries SACK blocks.
+  // Whether an ACK without payload is needed: it carries SACK blocks or ECN's counters.
+  bool has_report() const { return has_sack() || ecn_.has_report(); }
   bool has_sack() const { return sack_ && (duplicate_count_ > 0 || !reassembly_.empty()); }
   // Whether further ACKs are needed because one could not carry all reports. At most one ACK for
   // each segment that had something to report (RFC 5681 section 4.2).
@@ -144,11 +149,15 @@ class Receiver {
     return acks_owed_ > 0 && sack_ &&
            (duplicate_count_ > 0 || (!reassembly_.empty() && reassembly_.has_unreported()));
   }
+  // The options of an ACK with reports. SACK blocks take precedence (RFC 9768 section 3.2.3.3).
+  void take_reports(wire::TcpOptions& options);
   std::uint8_t take_sack_blocks(std::span<wire::SackBlock> out);
   void on_ack_sent() {
     ack_due_ = false;
-    if (acks_owed_ > 0) [[unlikely]]
+    if (acks_owed_ > 0) [[unlikely]] {
       --acks_owed_;
+      ecn_.end_handshake();
+    }
     last_ack_sent_ = rcv_nxt_;
   }
 

@@ -57,10 +57,13 @@ void Sender::begin(TimePoint now, const Terms& terms) {
   timestamps_ = terms.timestamps;
   sack_ = terms.sack;
   clock_ = terms.clock;
-  ecn_.begin(terms.ecn);
+  ecn_.begin(terms.ecn, terms.ecn_changed);
+  marked_bytes_ = 0;
   scoreboard_.reset(terms.first);
-  congestion_.begin(settings_.congestion_control, mss_bytes_, settings_.initial_window_segments,
-                    terms.first);
+  const bool marks_are_precise = terms.ecn == EcnMode::kAccurate && !terms.ecn_changed;
+  congestion_.begin(
+      marks_are_precise ? settings_.congestion_control_by_marks : settings_.congestion_control,
+      mss_bytes_, settings_.initial_window_segments, terms.first);
   rate_.begin(now);
   told_lost_bytes_ = 0;
   recovery_point_ = pace_round_end_ = terms.first;

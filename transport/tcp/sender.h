@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "core/clock.h"
@@ -50,6 +51,7 @@ class Sender {
     bool timestamps = false;
     bool sack = false;
     EcnMode ecn = EcnMode::kOff;
+    bool ecn_changed = false;  // See EcnHandshake.
     TimestampClock clock;
   };
   struct Ack {
@@ -58,6 +60,7 @@ class Sender {
     bool window_valid = true;  // False: the segment is older than that of the last window update.
     bool pure = true;          // No payload, SYN or FIN.
     wire::TcpFlags flags{};
+    const std::optional<wire::EcnBytes>* ecn_bytes = nullptr;
     bool has_timestamps = false;
     std::uint32_t timestamp_echo = 0;
     std::span<const wire::SackBlock> sack;
@@ -185,9 +188,9 @@ class Sender {
                         Delivered& delivered);
   void check_tail_probe(const Ack& ack, Dsack dsack, bool advanced);
   void move_state(TimePoint now, const Ack& ack, const Delivered& delivered,
-                  std::uint32_t acked_bytes, Duration rtt_sample, bool is_marked);
+                  std::uint32_t acked_bytes, Duration rtt_sample, std::uint32_t ce_bytes);
   void tell_algorithm(TimePoint now, const Ack& ack, const Delivered& delivered,
-                      std::uint32_t acked_bytes, Duration rtt_sample, bool is_marked);
+                      std::uint32_t acked_bytes, Duration rtt_sample);
   void take_marks();
   void note_rate(TimePoint now, std::uint32_t sent_bytes);
   void note_app_limit();
@@ -248,6 +251,7 @@ class Sender {
   SackScoreboard scoreboard_;
   SendQueue queue_;
   EcnFeedback ecn_;
+  std::uint32_t marked_bytes_ = 0;  // Reported as marked since the last Congestion::on_ack().
   Congestion congestion_;
   Pacer pacer_;
   RttEstimator rtt_;

@@ -4,6 +4,7 @@
 // ACK processing of a Sender.
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "transport/tcp/sender.h"
 
@@ -63,8 +64,14 @@ void Sender::on_ack(TimePoint now, const Ack& ack) {
     }
     check_tail_probe(ack, dsack, acked > 0);
   }
-  const bool is_marked = ecn_.is_on() && ecn_.take(ack.flags, snd_una_);
-  move_state(now, ack, delivered, acked, sample, is_marked);
+  const std::uint32_t ce_bytes = ecn_.is_on() ? ecn_.take({.flags = ack.flags,
+                                                           .pure = ack.pure,
+                                                           .una = snd_una_,
+                                                           .counters = ack.ecn_bytes,
+                                                           .delivered_bytes = delivered.bytes,
+                                                           .mss_bytes = mss_bytes_})
+                                              : 0;
+  move_state(now, ack, delivered, acked, sample, ce_bytes);
   const bool round_over = pace_round_end_.at_or_before(snd_una_) && acked > 0;
   if (round_over || congestion_.is_rate_based()) set_pace();
   arm_timers(now, acked > 0 ? Wait::kRestarts : Wait::kGoesOn);
@@ -266,7 +273,8 @@ void Sender::enter_recovery() {
 }
 
 void Sender::move_state(TimePoint now, const Ack& ack, const Delivered& delivered,
-                        std::uint32_t acked_bytes, Duration rtt_sample, bool is_marked) {
+                        std::uint32_t acked_bytes, Duration rtt_sample, std::uint32_t ce_bytes) {
+  marked_bytes_ += ce_bytes;
   const bool past_point = recovery_point_.at_or_before(ack.ack);
   const State before = state_;
   if (state_ == State::kRecovery && past_point) {
@@ -283,7 +291,7 @@ void Sender::move_state(TimePoint now, const Ack& ack, const Delivered& delivere
 
   if (congestion_.is_rate_based()) {
     if (delivered.bytes > 0 || scoreboard_.ever_lost_bytes() != told_lost_bytes_)
-      tell_algorithm(now, ack, delivered, acked_bytes, rtt_sample, is_marked);
+      tell_algorithm(now, ack, delivered, acked_bytes, rtt_sample);
   } else if (state_ == State::kRecovery) {
     congestion_.on_recovery_ack(delivered.bytes, acked_bytes > 0, flight_bytes());
   } else if (acked_bytes > 0 && before != State::kRecovery) {
@@ -291,9 +299,9 @@ void Sender::move_state(TimePoint now, const Ack& ack, const Delivered& delivere
     // them may have been delivered long ago, not by the retransmissions.
     tell_algorithm(now, ack, delivered,
                    before == State::kLoss ? std::min(acked_bytes, delivered.bytes) : acked_bytes,
-                   rtt_sample, is_marked);
+                   rtt_sample);
   }
-  if (is_marked) [[unlikely]]
+  if (ce_bytes > 0) [[unlikely]]
     take_marks();
 }
 
@@ -308,7 +316,7 @@ void Sender::take_marks() {
 }
 
 void Sender::tell_algorithm(TimePoint now, const Ack& ack, const Delivered& delivered,
-                            std::uint32_t acked_bytes, Duration rtt_sample, bool is_marked) {
+                            std::uint32_t acked_bytes, Duration rtt_sample) {
   // Applies to all ACKs of the data that filled the window, not only to the first of a burst.
   if (window_limited_ && limited_end_.at_or_before(ack.ack - acked_bytes)) window_limited_ = false;
   const std::uint64_t lost_bytes = scoreboard_.ever_lost_bytes();
@@ -316,7 +324,7 @@ void Sender::tell_algorithm(TimePoint now, const Ack& ack, const Delivered& deli
       .ack = ack.ack,
       .snd_nxt = snd_nxt_,
       .acked_bytes = acked_bytes,
-      .ce_bytes = is_marked ? delivered.bytes : 0,
+      .ce_bytes = std::exchange(marked_bytes_, 0),
       .window_limited = window_limited_ || state_ == State::kLoss,
       .rtt_sample = rtt_sample,
       .srtt = rtt_.srtt(),

@@ -10,6 +10,7 @@
 #include "config/mesh.h"
 #include "transport/comms/session_config.h"
 #include "transport/plan/nccl_devices.h"
+#include "transport/tcp/dctcp.h"
 
 namespace ztcp::ustack {
 Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::Nic& nic,
@@ -42,6 +43,8 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   tcp.receive_window_bytes = fabric.tcp.receive_window_kib << 10U;
   tcp.pacing = fabric.tcp.pacing;
   tcp.ecn = fabric.tcp.ecn == config::Ecn::kOn;
+  if (fabric.tcp.congestion_control == config::CongestionControl::kDctcp)
+    tcp.congestion_control_by_marks = tcp::make_congestion_control<tcp::Dctcp>;
 
   out.cluster_key = ZTCP_TRY(comms::cluster_key(fabric));
   out.listen_port = fabric.messages.listen_port;

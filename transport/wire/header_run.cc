@@ -55,7 +55,7 @@ bool HeaderRun::goes_on(const RxFrame& frame) noexcept {
   TcpHeader& tcp = parsed_.tcp;
   tcp.sequence = load_be32(head + kTcpAt + 4);
   tcp.acknowledgment = load_be32(head + kTcpAt + 8);
-  tcp.flags = TcpFlags(load_u8(head + kTcpAt + 13));
+  tcp.flags = TcpFlags(load_be16(head + kTcpAt + kTcpFlagsOffset) & TcpFlags::kMask);
   tcp.window = load_be16(head + kTcpAt + 14);
   tcp.options.timestamps =
       Timestamps{load_be32(head + kOptionsAt + 4), load_be32(head + kOptionsAt + 8)};

@@ -30,7 +30,7 @@ class HeaderRun {
     std::uint64_t addresses = 0;      // 26 to 33.
     std::uint32_t ports = 0;          // 34 to 37.
     std::uint32_t options = 0;        // 54 to 57: kind and length of each.
-    std::uint8_t data_offset = 0;     // 46.
+    std::uint8_t data_offset = 0;     // 46: with the flag AE.
   };
   static Common common_of(const std::byte* head) noexcept;
   // True: the frame continues the run, and parsed_ describes it.

@@ -18,7 +18,7 @@ bool parse_tcp(std::span<const std::byte> segment, TcpHeader& header) noexcept {
   header.sequence = load_be32(p + 4);
   header.acknowledgment = load_be32(p + 8);
   header.header_bytes = header_bytes;
-  header.flags = TcpFlags(load_u8(p + 13));
+  header.flags = TcpFlags(load_be16(p + kTcpFlagsOffset) & TcpFlags::kMask);
   header.window = load_be16(p + 14);
   return parse_tcp_options(segment.subspan(kTcpBytes, header_bytes - kTcpBytes), header.options);
 }
@@ -29,8 +29,8 @@ std::size_t emit_tcp(const TcpHeader& header, std::byte* out) noexcept {
   store_be16(out + 2, header.destination_port);
   store_be32(out + 4, header.sequence);
   store_be32(out + 8, header.acknowledgment);
-  store_u8(out + 12, static_cast<std::uint8_t>(header_bytes / 4 << 4));
-  store_u8(out + 13, header.flags.bits());
+  store_be16(out + kTcpFlagsOffset,
+             static_cast<std::uint16_t>(header_bytes / 4 << 12 | header.flags.bits()));
   store_be16(out + 14, header.window);
   store_be16(out + kTcpChecksumOffset, 0);
   store_be16(out + 18, 0);  // Urgent pointer: never used.

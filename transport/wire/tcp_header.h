@@ -12,27 +12,29 @@
 
 namespace ztcp::wire {
 
+// The nine flags of bytes 12 and 13, as in that 16-bit word.
 class TcpFlags {
  public:
+  static constexpr std::uint16_t kMask = 0x1ff;
   constexpr TcpFlags() = default;
-  constexpr explicit TcpFlags(std::uint8_t bits) : bits_(bits) {}
-  constexpr std::uint8_t bits() const { return bits_; }
+  constexpr explicit TcpFlags(unsigned bits) : bits_(static_cast<std::uint16_t>(bits)) {}
+  constexpr std::uint16_t bits() const { return bits_; }
 
   // All of `other` are set.
   constexpr bool has(TcpFlags other) const { return (bits_ & other.bits_) == other.bits_; }
   constexpr bool has_any(TcpFlags other) const { return (bits_ & other.bits_) != 0; }
 
   friend constexpr TcpFlags operator|(TcpFlags a, TcpFlags b) {
-    return TcpFlags(static_cast<std::uint8_t>(a.bits_ | b.bits_));
+    return TcpFlags(unsigned{a.bits_} | b.bits_);
   }
   friend constexpr TcpFlags operator&(TcpFlags a, TcpFlags b) {
-    return TcpFlags(static_cast<std::uint8_t>(a.bits_ & b.bits_));
+    return TcpFlags(unsigned{a.bits_} & b.bits_);
   }
   constexpr TcpFlags& operator|=(TcpFlags other) { return *this = *this | other; }
   friend constexpr bool operator==(TcpFlags, TcpFlags) = default;
 
  private:
-  std::uint8_t bits_ = 0;
+  std::uint16_t bits_ = 0;
 };
 
 inline constexpr TcpFlags kFin{0x01};
@@ -43,6 +45,10 @@ inline constexpr TcpFlags kAck{0x10};
 inline constexpr TcpFlags kUrg{0x20};
 inline constexpr TcpFlags kEce{0x40};
 inline constexpr TcpFlags kCwr{0x80};
+inline constexpr TcpFlags kAe{0x100};
+// AE, CWR and ECE as one field of three bits, ACE (RFC 9768 section 3.2.2).
+constexpr unsigned ace_of(TcpFlags flags) { return flags.bits() >> 6U & 7U; }
+constexpr TcpFlags ace_flags(unsigned ace) { return TcpFlags((ace & 7U) << 6U); }
 
 inline constexpr std::size_t kTcpBytes = 20;
 inline constexpr std::size_t kMaxTcpBytes = kTcpBytes + kMaxTcpOptionBytes;
@@ -58,6 +64,7 @@ struct TcpHeader {
   TcpOptions options;
 };
 
+inline constexpr std::size_t kTcpFlagsOffset = 12;  // Of the word with the header's length.
 inline constexpr std::size_t kTcpChecksumOffset = 16;
 
 // `segment` holds at least the whole header. The checksum is not verified.

@@ -17,7 +17,18 @@ enum Kind : std::uint8_t {
   kSackPermitted = 4,
   kSack = 5,
   kTimestamps = 8,
+  kAccEcn0 = 172,  // Counters of ECT(0), CE and ECT(1); behind the second the rest may be missing.
+  kAccEcn1 = 174,  // The same, ECT(1) first.
 };
+
+std::uint32_t load_be24(const std::byte* p) noexcept {
+  return std::uint32_t{load_be16(p)} << 8U | load_u8(p + 2);
+}
+std::byte* put_be24(std::byte* p, std::uint32_t value) noexcept {
+  store_be16(p, static_cast<std::uint16_t>(value >> 8U));
+  store_u8(p + 2, static_cast<std::uint8_t>(value));
+  return p + 3;
+}
 
 // One option that has a length. False: its length is wrong for its kind.
 bool parse_one(std::uint8_t kind, std::span<const std::byte> body, TcpOptions& options) noexcept {
@@ -47,6 +58,18 @@ bool parse_one(std::uint8_t kind, std::span<const std::byte> body, TcpOptions& o
       if (body.size() != 8) return false;
       options.timestamps = Timestamps{load_be32(p), load_be32(p + 4)};
       return true;
+    case kAccEcn0:
+    case kAccEcn1: {
+      // RFC 9768 section 3.2.3: other lengths are ignored, for later extensions.
+      if (body.size() != 6 && body.size() != 9) return true;
+      EcnBytes bytes{.ce = load_be24(p + 3), .is_whole = body.size() == 9};
+      if (bytes.is_whole) {
+        bytes.ect0 = load_be24(kind == kAccEcn0 ? p : p + 6);
+        bytes.ect1 = load_be24(kind == kAccEcn0 ? p + 6 : p);
+      }
+      options.ecn_bytes = bytes;
+      return true;
+    }
     default:
       return true;
   }
@@ -63,12 +86,24 @@ std::byte* put_nops(std::byte* p, int count) noexcept {
   return p;
 }
 
+std::byte* put_ecn_bytes(std::byte* p, const std::byte* end, const EcnBytes& bytes) noexcept {
+  constexpr std::size_t kWholeBytes = 11;
+  const auto left = static_cast<std::size_t>(end - p);
+  if (left < kShortEcnOptionBytes) return p;
+  const bool is_whole = bytes.is_whole && left > kWholeBytes;
+  if (is_whole) p = put_nops(p, 1);
+  p = put_header(p, kAccEcn0, is_whole ? kWholeBytes : kShortEcnOptionBytes);
+  p = put_be24(put_be24(p, bytes.ect0), bytes.ce);
+  return is_whole ? put_be24(p, bytes.ect1) : p;
+}
+
 }  // namespace
 
 bool parse_tcp_options(std::span<const std::byte> bytes, TcpOptions& options) noexcept {
   options.timestamps.reset();
   options.mss_bytes.reset();
   options.window_scale.reset();
+  options.ecn_bytes.reset();
   options.sack_permitted = false;
   options.sack_count = 0;
   if (bytes.size() == kTimestampOptionBytes && load_be32(bytes.data()) == kNopNopTimestamps) {
@@ -125,6 +160,7 @@ std::size_t emit_tcp_options(const TcpOptions& options, std::byte* out) noexcept
       store_be32(p + 4, options.sack[i].end);
     }
   }
+  if (options.ecn_bytes) p = put_ecn_bytes(p, out + kMaxTcpOptionBytes, *options.ecn_bytes);
   return static_cast<std::size_t>(p - out);
 }
 

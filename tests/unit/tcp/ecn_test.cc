@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Explicit congestion notification (RFC 3168): its agreement, marks in both directions, and what is
-// never ECN-capable.
+// Classic explicit congestion notification (RFC 3168): its agreement, marks in both directions, and
+// the segments that are never ECN-capable.
 #include <gtest/gtest.h>
 
-#include "tests/unit/tcp/harness.h"
-#include "tests/unit/tcp/mss.h"
+#include "tests/unit/tcp/ecn_peer.h"
 #include "tests/unit/tcp/sending.h"
 
 namespace ztcp::tcp::test {
@@ -18,64 +17,10 @@ using wire::kCwr;
 using wire::kEce;
 using wire::kSyn;
 
-constexpr wire::TcpFlags kEcnFlags = kEce | kCwr;
+constexpr wire::TcpFlags kEcnFlags = wire::kAe | kEce | kCwr;
+constexpr wire::TcpFlags kClassicSyn = kEce | kCwr;
 
 wire::TcpFlags ecn_flags(const Seg& seg) { return seg.flags & kEcnFlags; }
-
-class EcnPeer : public testing::Test {
- protected:
-  explicit EcnPeer(bool is_wanted = true) : peer(make_config(is_wanted)) {}
-  static StackConfig make_config(bool is_wanted) {
-    StackConfig config = test_config();
-    config.tcp.pacing = false;
-    config.tcp.ecn = is_wanted;
-    return config;
-  }
-  Seg connect() {
-    const auto stream = peer.stack.connect(peer.now, {kPeerIp, kPeerPort}, peer.user);
-    EXPECT_TRUE(stream);
-    peer.user.stream = *stream;
-    const Seg syn = peer.collect_one();
-    peer.iss = syn.seq;
-    return syn;
-  }
-  // The answer of a peer that speaks ECN, or whatever `flags` says; then a first ACK is sent.
-  void answer(wire::TcpFlags flags) {
-    wire::TcpOptions options = offer();
-    options.timestamps = wire::Timestamps{peer.timestamp(), peer.last_ts};
-    peer.advance(kRoundTrip);
-    peer.send(
-        {.flags = kSyn | kAck | flags, .seq = peer.irs, .ack = peer.first(), .options = options});
-    ASSERT_TRUE(peer.user.opened);
-    for (const Seg& seg : peer.collect()) {
-      if (seg.payload.size() > 1)
-        peer.ack(peer.first(),
-                 {{peer.first() - static_cast<std::uint32_t>(seg.payload.size()), peer.first()}});
-    }
-    peer.collect();
-  }
-  void open() {
-    connect();
-    answer(kEce);
-  }
-  std::uint32_t seq(std::uint32_t segment) const { return peer.first() + segment * kMss; }
-  void send_ack(std::uint32_t ack, wire::TcpFlags flags = {}) {
-    peer.send({.flags = kAck | flags, .seq = peer.peer_nxt(), .ack = ack});
-  }
-  // Data of the peer, with a codepoint and flags; returns our answer.
-  Seg send_data(Ecn ecn, wire::TcpFlags flags = {}) {
-    peer.send({.flags = kAck | flags,
-               .seq = peer.peer_nxt(),
-               .ack = peer.first(),
-               .payload = pattern(100),
-               .ecn = ecn});
-    peer.peer_sent += 100;
-    return peer.collect_one();
-  }
-  const Counters& counters() const { return peer.stack.counters(); }
-
-  Peer peer;
-};
 
 class EcnAgreement : public EcnPeer {};
 
@@ -86,7 +31,8 @@ TEST_F(EcnAgreement, OurSynAsksAndIsNotCapableItself) {
 }
 
 TEST_F(EcnAgreement, NewDataIsCapableOnceThePeerAgrees) {
-  open();
+  connect();
+  answer(kEce);
   peer.write(2 * kMss);
   for (const Seg& seg : peer.collect()) EXPECT_EQ(seg.ecn, Ecn::kEct0);
 }
@@ -118,31 +64,8 @@ TEST_F(EcnAgreement, TheSecondRepeatedSynGoesWithout) {
   EXPECT_EQ(peer.collect_one().ecn, Ecn::kNotCapable);
 }
 
-class PassiveEcn : public EcnPeer {
- protected:
-  PassiveEcn() { peer.our_port = kListenPort; }
-  Seg ask(wire::TcpFlags flags) {
-    if (!listens_) {
-      EXPECT_TRUE(peer.stack.listen(kListenPort, peer.user));
-    }
-    listens_ = true;
-    peer.send({.flags = kSyn | flags, .seq = peer.irs, .options = offer()});
-    const Seg answer = peer.collect_one();
-    peer.iss = answer.seq;
-    return answer;
-  }
-  void finish_handshake() {
-    peer.send({.seq = peer.peer_first(), .ack = peer.first()});
-    ASSERT_TRUE(peer.user.opened);
-    peer.collect();
-  }
-
- private:
-  bool listens_ = false;
-};
-
 TEST_F(PassiveEcn, ASynThatAsksIsAnsweredWithEce) {
-  const Seg answer = ask(kEcnFlags);
+  const Seg answer = ask(kClassicSyn);
   EXPECT_EQ(ecn_flags(answer), kEce);
   EXPECT_EQ(answer.ecn, Ecn::kNotCapable);
   finish_handshake();
@@ -158,7 +81,7 @@ TEST_F(PassiveEcn, APlainSynIsAnsweredPlainly) {
 }
 
 TEST_F(PassiveEcn, ThePeersPlainRepetitionCounts) {
-  EXPECT_EQ(ecn_flags(ask(kEcnFlags)), kEce);
+  EXPECT_EQ(ecn_flags(ask(kClassicSyn)), kEce);
   EXPECT_EQ(ecn_flags(ask({})), wire::TcpFlags{});
   finish_handshake();
   peer.write(kMss);
@@ -166,7 +89,7 @@ TEST_F(PassiveEcn, ThePeersPlainRepetitionCounts) {
 }
 
 TEST_F(PassiveEcn, TheSecondRepeatedSynAckGoesWithout) {
-  EXPECT_EQ(ecn_flags(ask(kEcnFlags)), kEce);
+  EXPECT_EQ(ecn_flags(ask(kClassicSyn)), kEce);
   EXPECT_EQ(ecn_flags(peer.wait().at(0)), kEce);
   EXPECT_EQ(ecn_flags(peer.wait().at(0)), wire::TcpFlags{});
   finish_handshake();
@@ -176,7 +99,7 @@ TEST_F(PassiveEcn, TheSecondRepeatedSynAckGoesWithout) {
 
 class EcnOff : public EcnPeer {
  protected:
-  EcnOff() : EcnPeer(false) {}
+  EcnOff() : EcnPeer({.ecn = false}) {}
 };
 
 TEST_F(EcnOff, IsNeitherOfferedNorAccepted) {
@@ -189,7 +112,10 @@ TEST_F(EcnOff, IsNeitherOfferedNorAccepted) {
 
 class EcnReceiver : public EcnPeer {
  protected:
-  EcnReceiver() { open(); }
+  EcnReceiver() {
+    connect();
+    answer(kEce);
+  }
 };
 
 TEST_F(EcnReceiver, AMarkIsEchoedUntilCwr) {
@@ -221,11 +147,9 @@ TEST_F(EcnReceiver, APeerWithoutCwrIsServedAllTheSame) {
 
 class EcnSender : public EcnPeer {
  protected:
-  EcnSender() { open(); }
-  std::uint32_t window() const {
-    std::uint32_t cwnd = 0;
-    peer.stack.for_each_connection([&](const ConnectionStatistics& s) { cwnd = s.cwnd_bytes; });
-    return cwnd;
+  EcnSender() {
+    connect();
+    answer(kEce);
   }
 };
 

@@ -2,7 +2,9 @@
 // Copyright the ztcp authors
 #include "transport/wire/tcp_options.h"
 
+#include <array>
 #include <initializer_list>
+#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -43,6 +45,48 @@ TEST(TcpOptions, SackBlocks) {
   ASSERT_EQ(o->sack_count, 2);
   EXPECT_EQ(o->sack[0], (SackBlock{1, 2}));
   EXPECT_EQ(o->sack[1], (SackBlock{5, 9}));
+}
+
+TEST(TcpOptions, EcnCountersInBothOrders) {
+  const EcnBytes bytes{.ect0 = 0x010203, .ce = 0x040506, .ect1 = 0x070809};
+  EXPECT_EQ(parse({1, 172, 11, 1, 2, 3, 4, 5, 6, 7, 8, 9})->ecn_bytes, bytes);
+  EXPECT_EQ(parse({1, 174, 11, 7, 8, 9, 4, 5, 6, 1, 2, 3})->ecn_bytes, bytes);
+  const EcnBytes only_ce{.ce = 0x040506, .is_whole = false};
+  EXPECT_EQ(parse({172, 8, 1, 2, 3, 4, 5, 6})->ecn_bytes, only_ce);
+  EXPECT_EQ(parse({174, 8, 7, 8, 9, 4, 5, 6})->ecn_bytes, only_ce);
+}
+
+// RFC 9768 section 3.2.3: for later extensions.
+TEST(TcpOptions, EcnCountersOfOtherLengthsAreIgnored) {
+  for (const int length : {2, 5, 7, 12}) {
+    std::vector<std::byte> raw(static_cast<std::size_t>(length), std::byte{9});
+    raw[0] = std::byte{172};
+    raw[1] = static_cast<std::byte>(length);
+    TcpOptions options;
+    EXPECT_TRUE(parse_tcp_options(raw, options));
+    EXPECT_FALSE(options.ecn_bytes);
+  }
+}
+
+TEST(TcpOptions, EcnCountersTakeTheRoomThatSackBlocksLeave) {
+  for (std::uint8_t blocks = 0; blocks <= 3; ++blocks) {
+    TcpOptions options;
+    options.timestamps = Timestamps{1, 2};
+    options.sack_count = blocks;
+    options.sack.fill({3, 4});
+    options.ecn_bytes = EcnBytes{.ect0 = 5, .ce = 6, .ect1 = 7};
+    std::array<std::byte, kMaxTcpOptionBytes> raw;
+    const std::size_t size = emit_tcp_options(options, raw.data());
+    EXPECT_EQ(size % 4, 0U);
+    TcpOptions again;
+    ASSERT_TRUE(parse_tcp_options(std::span(raw).first(size), again));
+    EXPECT_EQ(again.sack_count, blocks);
+    EXPECT_EQ(again.ecn_bytes.has_value(), blocks < 3);
+    if (again.ecn_bytes) {
+      EXPECT_EQ(again.ecn_bytes->ce, 6U);
+      EXPECT_EQ(again.ecn_bytes->is_whole, blocks < 2);
+    }
+  }
 }
 
 TEST(TcpOptions, UnknownOptionsAreSkippedAndTheEndOptionEndsParsing) {

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A switch that marks packets at a low threshold, and DCTCP: the queue stays near the threshold and
+// the line stays full.
+#include <cstdio>
+
+#include "tests/sim/bottleneck.h"
+#include "transport/tcp/dctcp.h"
+
+namespace ztcp::sim {
+namespace {
+
+constexpr std::uint32_t kMarkedFrames = 30;
+
+tcp::TcpSettings dctcp() {
+  tcp::TcpSettings settings;
+  settings.congestion_control_by_marks = tcp::make_congestion_control<tcp::Dctcp>;
+  return settings;
+}
+
+struct MarkedLine {
+  std::size_t flows;
+  std::uint16_t mtu_bytes;
+  Duration round_trip;
+};
+
+TEST(Marking, DctcpKeepsTheQueueShortAndTheLineFull) {
+  std::printf("    flows  MTU   RTT us  queue p50  p99  most (frames)  share of the line  lost\n");
+  for (const MarkedLine& line :
+       {MarkedLine{1, 1500, 20us}, MarkedLine{2, 1500, 20us}, MarkedLine{8, 1500, 20us},
+        MarkedLine{16, 1500, 20us}, MarkedLine{1, 9000, 20us}, MarkedLine{8, 9000, 20us},
+        MarkedLine{16, 9000, 20us}, MarkedLine{2, 1500, 50us}, MarkedLine{8, 1500, 50us},
+        MarkedLine{2, 9000, 100us}}) {
+    const std::uint32_t frame_bytes = line.mtu_bytes + 14U;
+    Bottleneck world({.rate_bits_per_second = 10'000'000'000,
+                      .round_trip = line.round_trip,
+                      .receiver_turn = 2us,
+                      .mtu_bytes = line.mtu_bytes,
+                      .sender_turn = 2us,
+                      .queue_bytes = 4U << 20,
+                      .ecn_threshold_bytes = kMarkedFrames * frame_bytes,
+                      .tcp = dctcp()});
+    for (std::size_t i = 0; i < line.flows; ++i) world.open();
+    world.run(20ms);
+    const auto acked = [&] {
+      std::uint64_t sum = 0;
+      for (const auto& source : world.sources()) sum += source->acked;
+      return sum;
+    };
+    const std::uint64_t before = acked();
+    std::vector<double> queued;
+    for (int i = 0; i < 10'000; ++i) {
+      world.run(2us);
+      queued.push_back(static_cast<double>(world.queued_bytes()) / frame_bytes);
+    }
+    std::sort(queued.begin(), queued.end());
+    const double payload = line.mtu_bytes - 52.0;
+    const double share =
+        static_cast<double>(acked() - before) * 8e-10 / 0.02 * frame_bytes / payload;
+    const double p99 = queued[queued.size() * 99 / 100];
+    std::printf("    %5d  %4d  %6d  %9.1f  %4.1f  %4.1f          %.3f              %d\n",
+                static_cast<int>(line.flows), line.mtu_bytes,
+                static_cast<int>(line.round_trip / 1us), queued[queued.size() / 2], p99,
+                queued.back(), share, static_cast<int>(world.drops()));
+    EXPECT_LE(p99, 2 * kMarkedFrames);
+    EXPECT_GE(share, 0.98);
+  }
+}
+
+}  // namespace
+}  // namespace ztcp::sim

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/tcp/dctcp.h"
+
+#include <algorithm>
+
+namespace ztcp::tcp {
+
+void Dctcp::on_ack(TimePoint, const Ack& ack, Window& window) {
+  acked_bytes_ += ack.acked_bytes;
+  ce_bytes_ += ack.ce_bytes;
+  if (!ack.ack.before(round_end_) && acked_bytes_ > 0) {
+    const double share =
+        std::min(static_cast<double>(ce_bytes_) / static_cast<double>(acked_bytes_), 1.0);
+    alpha_ += kGain * (share - alpha_);
+    acked_bytes_ = ce_bytes_ = 0;
+    round_end_ = ack.snd_nxt;
+  }
+  // RFC 3168 section 6.1.2: marked bytes do not grow the window.
+  const std::uint32_t clean = ack.acked_bytes - std::min(ack.acked_bytes, ack.ce_bytes);
+  if (!ack.window_limited || clean == 0) return;
+  if (window.in_slow_start()) {
+    window.cwnd_bytes = std::min(window.cwnd_bytes + clean, window.ssthresh_bytes);
+    return;
+  }
+  const std::uint64_t more = std::uint64_t{window.mss_bytes} * clean / window.cwnd_bytes;
+  window.cwnd_bytes = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(window.cwnd_bytes + more, Window::kMaxBytes));
+}
+
+// Section 3.4: losses count as for any other control.
+std::uint32_t Dctcp::on_loss(const Window& window) {
+  return std::max(window.cwnd_bytes / 2, 2 * window.mss_bytes);
+}
+
+std::uint32_t Dctcp::on_mark(const Window& window) {
+  const auto less = static_cast<std::uint32_t>(window.cwnd_bytes * alpha_ / 2);
+  return std::max(window.cwnd_bytes - less, window.mss_bytes);
+}
+
+}  // namespace ztcp::tcp

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// DCTCP (RFC 8257): reduces the window by the share of bytes that switches marked, so that queues
+// stay near a low marking threshold while the line stays full. For networks whose switches mark
+// that early, and peers that report marked bytes (RFC 9768).
+#pragma once
+
+#include <cstdint>
+
+#include "transport/tcp/congestion_control.h"
+
+namespace ztcp::tcp {
+
+class Dctcp final : public CongestionControl {
+ public:
+  explicit Dctcp(SeqNum first) : round_end_(first) {}
+
+  void on_ack(TimePoint now, const Ack& ack, Window& window) override;
+  std::uint32_t on_loss(const Window& window) override;
+  std::uint32_t on_mark(const Window& window) override;
+  void on_timeout(SeqNum) override {}
+  // Losses leave the share of marked bytes as it is.
+  void save() override {}
+  void undo() override {}
+
+  double alpha() const { return alpha_; }
+
+ private:
+  static constexpr double kGain = 1.0 / 16;  // Section 4.2.
+
+  double alpha_ = 1;  // Average share of marked bytes. 1: the first mark halves the window.
+  SeqNum round_end_;
+  // In this round.
+  std::uint64_t acked_bytes_ = 0;
+  std::uint64_t ce_bytes_ = 0;
+};
+
+}  // namespace ztcp::tcp
