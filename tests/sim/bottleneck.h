@@ -89,6 +89,7 @@ struct Line {
   std::uint32_t queue_bytes = 0;          // Not 0: instead of `queue`.
   std::uint32_t ecn_threshold_bytes = 0;  // 0: marks nothing.
   tcp::TcpSettings tcp = {};
+  double loss = 0;  // Of data, at random.
 
   double bytes_in(Duration d) const {
     return static_cast<double>(rate_bits_per_second) / 8 * std::chrono::duration<double>(d).count();
@@ -110,6 +111,13 @@ class Bottleneck {
     sources_.push_back(std::make_unique<Source>(block_, limit));
     EXPECT_TRUE(sender_.connect(world_.now(), {TcpWorld::address(1), kPort}, *sources_.back()));
     return *sources_.back();
+  }
+  // A flow with a congestion control of its own.
+  Source& open(tcp::MakeCongestionControl make) {
+    chosen_ = make;
+    Source& source = open();
+    while (!source.is_open()) run(100us);
+    return source;
   }
   void run(Duration span) {
     const TimePoint end = world_.now() + span;
@@ -137,11 +145,20 @@ class Bottleneck {
     config.address = {TcpWorld::address(host), 24};
     config.max_connections = 64;
     config.tcp = line.tcp;
+    // The path is tested, not the receiver's memory for frames out of order.
+    config.max_held_bytes = 256U << 20;
+    config.max_held_frames = 65536;
+    chosen_ = line.tcp.congestion_control;
+    config.tcp.congestion_control = [](tcp::CongestionControl::Storage& storage,
+                                       tcp::SeqNum first) -> tcp::CongestionControl& {
+      return chosen_(storage, first);
+    };
     return config;
   }
   static WorldOptions options(const Line& line) {
     WorldOptions options;
-    options.forward = {.delay = line.round_trip / 2,
+    options.forward = {.loss = line.loss,
+                       .delay = line.round_trip / 2,
                        .rate_bits_per_second = line.rate_bits_per_second,
                        .queue_limit_bytes = line.queue_bytes != 0 ? line.queue_bytes
                                                                   : static_cast<std::uint32_t>(
@@ -153,6 +170,9 @@ class Bottleneck {
     options.burst = 1024;  // One ACK for all that has come.
     return options;
   }
+
+  // Of the next connection that opens.
+  static inline tcp::MakeCongestionControl chosen_;
 
   Line line_;
   Bytes block_;

@@ -5,6 +5,7 @@
 // queueing, loss and fairness. The receiver acknowledges once per turn.
 #include "tests/sim/bottleneck.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <ostream>
@@ -113,9 +114,10 @@ TEST(Bottleneck, JitterDoesNotEndSlowStart) {
 
 // A flow that starts late finds the queue full of the old one's packets, loses some at a small
 // window, and grows from there by a segment per round trip: RFC 9438 section 4.3 asks for that. It
-// must not be held down: each half second must bring it more.
+// must not be held down: each half second must bring it more, up to a third of the line.
 TEST(Bottleneck, LaterFlowGrowsBesideAnOldOne) {
   std::printf("    a new flow beside an old one, Mb/s in half seconds (500 Mb/s, 10 ms, 1 BDP)\n");
+  constexpr double kThird = 500.0 / 3;
   for (int phase = 1; phase <= 4; ++phase) {
     Bottleneck world({.receiver_turn = 200us});
     world.open();
@@ -133,7 +135,8 @@ TEST(Bottleneck, LaterFlowGrowsBesideAnOldOne) {
     std::printf("\n");
     EXPECT_GT(mbps[0], 20);
     EXPECT_GT(mbps[3], 2 * 30);
-    for (std::size_t half = 1; half < 4; ++half) EXPECT_GT(mbps[half], mbps[half - 1] + 2);
+    for (std::size_t half = 1; half < 4; ++half)
+      EXPECT_GT(mbps[half], std::min(mbps[half - 1] + 2, kThird));
   }
 }
 

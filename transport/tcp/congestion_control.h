@@ -31,6 +31,7 @@ struct RateSample {
   std::uint64_t prior_delivered_bytes = 0;  // The same when the sampled segment was sent.
   std::uint32_t lost_bytes = 0;             // Deemed lost since the sampled segment was sent,
   std::uint32_t sent_flight_bytes = 0;      // and in flight then.
+  bool peer_limited = false;                // The peer's window limited the rate.
   bool app_limited = false;                 // The user's data limited the rate.
 };
 

@@ -330,7 +330,10 @@ void Connection::enter_time_wait(TimePoint now) {
 
 // False: the user closed it.
 bool Connection::report_acked(TimePoint now) {
-  if (events_ != nullptr && sender_.acked_bytes() != acked_reported_) {
+  // SACKed bytes make room in the window before they are acknowledged.
+  const bool has_news =
+      sender_.acked_bytes() != acked_reported_ || sender_.scoreboard().sacked_bytes() > 0;
+  if (events_ != nullptr && has_news) {
     acked_reported_ = sender_.acked_bytes();
     events_->on_acked(now, acked_reported_);
   }

@@ -25,7 +25,7 @@ class DeliveryRate {
   // The connection begins, or its algorithm becomes rate based.
   void begin(TimePoint now) {
     newest_ = oldest_ = 0;
-    delivered_bytes_ = limited_until_bytes_ = 0;
+    delivered_bytes_ = limited_until_bytes_ = peer_limited_until_bytes_ = 0;
     delivered_at_ = first_sent_ = now;
   }
 
@@ -48,12 +48,17 @@ class DeliveryRate {
                                     .delivered_bytes = delivered_bytes_,
                                     .lost_bytes = lost_bytes,
                                     .flight_bytes = flight_bytes,
+                                    .peer_limited = peer_limited_until_bytes_ > delivered_bytes_,
                                     .app_limited = limited_until_bytes_ != 0};
   }
 
   // The user has nothing more to send, and the window has room.
   void on_app_limited(std::uint32_t flight_bytes) {
     limited_until_bytes_ = std::max<std::uint64_t>(delivered_bytes_ + flight_bytes, 1);
+  }
+  // The peer's window holds back what the congestion window would let out.
+  void on_peer_limited(std::uint32_t flight_bytes) {
+    peer_limited_until_bytes_ = delivered_bytes_ + flight_bytes;
   }
 
   // The sample of one ACK. `min_rtt` rejects what a segment sent twice would falsify.
@@ -78,6 +83,7 @@ class DeliveryRate {
     sample.bytes = delivered_bytes_ - state.delivered_bytes;
     sample.lost_bytes = static_cast<std::uint32_t>(lost_bytes - state.lost_bytes);
     sample.sent_flight_bytes = state.flight_bytes;
+    sample.peer_limited = state.peer_limited;
     sample.app_limited = state.app_limited;
     const Duration sending = delivered.newest_sent - state.first_sent;
     const Duration answering = now - state.delivered_at;
@@ -100,6 +106,7 @@ class DeliveryRate {
     std::uint64_t delivered_bytes = 0;
     std::uint64_t lost_bytes = 0;
     std::uint32_t flight_bytes = 0;
+    bool peer_limited = false;
     bool app_limited = false;
   };
 
@@ -107,7 +114,8 @@ class DeliveryRate {
   TimePoint delivered_at_{};
   TimePoint first_sent_{};                 // When the segment was sent that was delivered last.
   std::uint64_t limited_until_bytes_ = 0;  // 0: the user is not the limit.
-  std::uint32_t oldest_ = 0;               // Free-running.
+  std::uint64_t peer_limited_until_bytes_ = 0;
+  std::uint32_t oldest_ = 0;  // Free-running.
   std::uint32_t newest_ = 0;
   std::array<State, kStates> states_;
 };

@@ -82,8 +82,11 @@ void Sender::set_max_super_segment(std::uint32_t bytes) {
 
 std::size_t Sender::room() const {
   if (fin_queued_ || !queue_.has_room()) return 0;
+  // Bytes that are no longer in flight make room in the congestion window, although they stay
+  // queued until a hole before them is filled.
+  const std::uint32_t landed = scoreboard_.outstanding_bytes() - scoreboard_.in_flight_bytes();
   const std::size_t window =
-      std::min(congestion_.window_bytes(), std::max(snd_wnd_bytes_, mss_bytes_));
+      std::min(congestion_.window_bytes() + landed, std::max(snd_wnd_bytes_, mss_bytes_));
   const std::size_t most = window + kBacklogBytes;
   const std::size_t queued = queue_.size_bytes();
   return most > queued ? most - queued : 0;
@@ -143,7 +146,7 @@ bool Sender::next(TimePoint now, TxFrame& frame, Outgoing& out) {
   }
   pacer_.set_waiting(false);
   if (congestion_.is_rate_based()) [[unlikely]]
-    note_app_limit();
+    note_limit();
   if (fin_due() && !fin_sent_ && unsent_bytes() == 0) return send_fin(now, out);
   if (scoreboard_.empty()) arm_timers(now, Wait::kGoesOn);  // The window may be closed.
   return false;
@@ -260,9 +263,14 @@ void Sender::note_rate(TimePoint now, std::uint32_t sent_bytes) {
     rate_.on_sent(now, sent_bytes, flight_bytes(), scoreboard_.ever_lost_bytes(), rtt_.srtt());
 }
 
-void Sender::note_app_limit() {
+// Nothing can be sent, though nothing is lost and pacing would allow it.
+void Sender::note_limit() {
   const std::uint32_t flight = flight_bytes();
-  if (unsent_bytes() == 0 && flight < congestion_.window_bytes()) rate_.on_app_limited(flight);
+  if (flight >= congestion_.window_bytes()) return;
+  if (unsent_bytes() == 0)
+    rate_.on_app_limited(flight);
+  else if (usable_window() < mss_bytes_)
+    rate_.on_peer_limited(flight);
 }
 
 bool Sender::send_fin(TimePoint now, Outgoing& out) {

@@ -193,7 +193,7 @@ class Sender {
                       std::uint32_t acked_bytes, Duration rtt_sample);
   void take_marks();
   void note_rate(TimePoint now, std::uint32_t sent_bytes);
-  void note_app_limit();
+  void note_limit();
   void set_pace();
   void enter_recovery();
   void begin_episode();

@@ -272,6 +272,20 @@ TEST_F(Sending, RoomIsAWindowAndAChunk) {
 
 // The ISN is a hash plus a clock of 4.096 us ticks (RFC 6528): at the right time it is the wanted
 // one.
+// Bytes behind a hole are queued until it is filled, and no longer in flight: the stream takes as
+// many more, and the user is told.
+TEST_F(Sending, SackedBytesMakeRoom) {
+  peer.write(10 * kMss);
+  ASSERT_EQ(peer.collect().size(), 10U);
+  const std::size_t before = peer.user.stream->room();
+  int told = 0;
+  peer.user.on_acked_hook = [&] { ++told; };
+  peer.advance(1ms);
+  peer.ack(seq(0), {{seq(1), seq(3)}});
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(peer.user.stream->room(), before + 2 * kMss);
+}
+
 TEST_F(Sending, NumbersWrap) {
   constexpr std::uint32_t kWanted = 0xffffe000;
   Peer wrapping(make_config());
