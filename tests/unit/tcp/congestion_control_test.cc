@@ -11,6 +11,7 @@
 
 #include "tests/unit/tcp/harness.h"
 #include "tests/unit/tcp/mss.h"
+#include "transport/tcp/bbr.h"
 
 namespace ztcp::tcp::test {
 namespace {
@@ -194,7 +195,8 @@ TEST(CongestionControl, RateBasedOneIsToldDeliveriesInRecovery) {
 TEST(CongestionControl, AStackMovesBytesWithEachAlgorithm) {
   for (const MakeCongestionControl make :
        {make_congestion_control<Reno>, make_congestion_control<FixedWindow>,
-        make_congestion_control<FixedRate>, make_congestion_control<Cubic>}) {
+        make_congestion_control<FixedRate>, make_congestion_control<Cubic>,
+        make_congestion_control<Bbr>}) {
     StackConfig other = test_config();
     other.mac = kPeerMac;
     other.address = {kPeerIp, 24};
