@@ -53,14 +53,15 @@ void PathLog::on_trouble_over(TimePoint, Endpoint remote, msg::PeerTrouble troub
   });
 }
 
-void PathLog::on_redialled(TimePoint now, Endpoint remote, Duration lasted) {
+void PathLog::on_redialled(TimePoint now, Endpoint remote, const msg::Redial& redial) {
   ++flows_redialled_;
   if (!may_say(now, Kind::kRedialled, remote.address)) return;
   deferred_log_.add(log::Level::kInfo, [&] {
     return fmt::format(
-        "{}: a flow to {} was lost and has been dialled again, {:.1f} s after it stopped "
-        "({} flows_redialled so far)",
-        device_, to_string(remote.address), seconds(lasted), flows_redialled_);
+        "{}: a flow to {} was lost and has been dialled again, {:.1f} s after it stopped, from "
+        "port {} instead of {} ({} flows_redialled so far)",
+        device_, to_string(remote), seconds(redial.lasted), redial.port, redial.lost_port,
+        flows_redialled_);
   });
 }
 

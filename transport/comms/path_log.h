@@ -37,8 +37,7 @@ class PathLog final : public msg::PathEvents {
                   Duration lasted) override;
   void on_trouble_over(TimePoint now, Endpoint remote, msg::PeerTrouble trouble,
                        Duration lasted) override;
-  void on_redialled(TimePoint now, Endpoint remote, Duration lasted) override;
-
+  void on_redialled(TimePoint now, Endpoint remote, const msg::Redial& redial) override;
   void on_small_segments(TimePoint now, Endpoint remote, std::uint32_t segment_bytes) override;
 
   // `repeated_bytes` of the bytes sent in `span` were sent again, most of them to `remote`.

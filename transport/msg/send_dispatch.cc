@@ -291,8 +291,13 @@ void SendSession::on_flow_up(TimePoint now, SendFlow& flow, const Ready& ready) 
       resolve(flow, m, nullptr);
   });
   if (trouble_) end_trouble(now);
+  const std::uint16_t lost_port =
+      std::exchange(flow.port, flow.stream()->stream_statistics(now).local.port);
   if (PathEvents* const events = dialer_.path_events()) {
-    if (flow.redials != 0) events->on_redialled(now, dialer_.remote(), now - flow.lost_since);
+    if (flow.redials != 0)
+      events->on_redialled(
+          now, dialer_.remote(),
+          {.lasted = now - flow.lost_since, .lost_port = lost_port, .port = flow.port});
     if (flow.segment_bytes != 0)
       events->on_small_segments(now, dialer_.remote(), flow.segment_bytes);
   }

@@ -92,10 +92,14 @@ class SendFlow final : public StreamEvents {
   // it has arrived since; since when it has been lost, until when it is redialled, redials so far,
   // and deaths in a row without having served.
   TimePoint up_at{};
+  std::uint16_t port = 0;  // Ours, when it was last up; 0: not known.
   std::uint64_t written_when_up = 0;
   bool has_delivered = false;
   bool is_given_up = false;  // By the session, before its TCP gave up.
-  TimePoint asked_at{};      // When an acknowledgement was requested because another flow stalled.
+  // When its TCP was first seen to have timed out, since it was last acknowledged; kNever: it was
+  // not.
+  TimePoint doubted_at = kNever;
+  TimePoint asked_at{};  // When an acknowledgement was requested because another flow stalled.
   std::uint64_t acked_when_asked = 0;
   TimePoint lost_since{};
   TimePoint redial_until{};

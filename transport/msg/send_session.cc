@@ -117,7 +117,7 @@ void SendSession::on_timers(TimePoint now) {
       continue;
     }
     std::optional<Duration> timeout;
-    if (flow.redials != 0) timeout = settings_.redial_attempt;
+    if (flow.redials != 0) timeout = attempt_timeout(flow);
     // If the path drops only large segments, the first attempt succeeds. Otherwise it was an
     // outage.
     if (flow.redials > 1) segment_limit_ = 0;
@@ -126,6 +126,17 @@ void SendSession::on_timers(TimePoint now) {
       on_flow_lost(now, flow, dialled.error());
   }
   if (watch_at_ <= now && !is_ended()) watch(now);
+}
+
+// While other flows are up, the peer answers at once, unless the new port uses a dead path, too.
+// After a few ports the peer may be slow instead.
+Duration SendSession::attempt_timeout(const SendFlow& flow) const {
+  constexpr std::uint32_t kShortAttempts = 3;
+  constexpr Duration kShort = std::chrono::milliseconds(250);
+  const bool has_siblings =
+      std::ranges::any_of(flows_, [](const SendFlow& f) { return f.is_up(); });
+  return has_siblings && flow.redials <= kShortAttempts ? std::min(kShort, settings_.redial_attempt)
+                                                        : settings_.redial_attempt;
 }
 
 TimePoint SendSession::next_deadline() const {
@@ -203,6 +214,7 @@ void SendSession::on_flow_lost(TimePoint now, SendFlow& flow, Error error) {
   const bool was_stalled = was_serving && error.code == Errc::kTimedOut;
   const bool had_opened = flow.state() >= SendFlow::State::kGreeting;
   flow.drop(SendFlow::State::kGone);
+  flow.doubted_at = kNever;
   doubt_flow(flow);
   has_asked_ = false;  // The request may be lost. The next credit shows whether to ask again.
   if (peer_closed_) return advance(now);  // The peer has everything.

@@ -144,7 +144,8 @@ class SendSession {
   void watch_from(TimePoint now);
   void watch(TimePoint now);
   bool watch_flow(TimePoint now, SendFlow& flow, Duration& silent, Duration& shut, bool& all_acked);
-  bool is_dead(TimePoint now, const SendFlow& flow, const StreamStall& stall);
+  bool is_stalled(TimePoint now, SendFlow& flow);
+  bool is_dead(TimePoint now, SendFlow& flow, const StreamStall& stall);
   bool awaits_receipt();
   bool bear_with_greeting(TimePoint now, SendFlow& flow);
   void note_trouble(TimePoint now, Duration silent, Duration standing);
@@ -162,6 +163,7 @@ class SendSession {
     for (SendMessage& message : sent_) visit(message);
     for (SendMessage& message : unsent_) visit(message);
   }
+  Duration attempt_timeout(const SendFlow& flow) const;
   void start_extra_flows(TimePoint now);
   void doubt_flow(const SendFlow& flow);
   void on_other_queue(TimePoint now, SendFlow& flow);

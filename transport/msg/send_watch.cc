@@ -83,7 +83,8 @@ bool SendSession::watch_flow(TimePoint now, SendFlow& flow, Duration& silent, Du
                              bool& all_acked) {
   const Duration stalled = now - flow.stalled_since();
   if (!has_outstanding()) return true;
-  if (stalled < (settings_.ack_is_delivery ? kWatchInterval : kAskAfter)) {
+  if (!is_stalled(now, flow)) {
+    flow.doubted_at = kNever;
     flow.tolerate_shut_window(Duration::zero());
     all_acked = false;
     return true;
@@ -104,19 +105,31 @@ bool SendSession::watch_flow(TimePoint now, SendFlow& flow, Duration& silent, Du
   return true;
 }
 
+// Userspace TCP is asked in each check, and knows a dead path after a few timeouts, which together
+// may be much shorter than the interval between checks.
+bool SendSession::is_stalled(TimePoint now, SendFlow& flow) {
+  const Duration stalled = now - flow.stalled_since();
+  if (!settings_.ack_is_delivery) return stalled >= kAskAfter;
+  return stalled >= kWatchInterval || flow.stall(now).timeouts >= kDoubtfulTimeouts;
+}
+
 // If other flows are acknowledged, the peer lives and its network works: then this flow's path is
-// at fault, and another port may use another path. When it stalls, something is sent on the others,
-// so that their acknowledgement is newer than the stall. Received bytes prove nothing about the
-// path to the peer, nor about our own NIC.
-bool SendSession::is_dead(TimePoint now, const SendFlow& flow, const StreamStall& stall) {
+// at fault, and another port may use another path. Once it has timed out, something is sent on the
+// others, so that their acknowledgement is newer than its timeouts. Received bytes prove nothing
+// about the path to the peer, nor about our own NIC.
+bool SendSession::is_dead(TimePoint now, SendFlow& flow, const StreamStall& stall) {
   if (settings_.redial_window == Duration::zero()) return false;  // Redialling is off.
-  if (stall.timeouts < kDoubtfulTimeouts || stall.is_shut) return false;
+  if (stall.timeouts < kDoubtfulTimeouts || stall.is_shut) {
+    flow.doubted_at = kNever;
+    return false;
+  }
+  flow.doubted_at = std::min(flow.doubted_at, now);
   const Duration alone = settings_.ack_is_delivery ? kDeadAlone : kDeadAloneByKernel;
   if (stall.timeouts >= kDeadTimeouts && now - flow.stalled_since() >= alone) return true;
   bool is_sibling_acked = false;
   for (SendFlow& other : flows_) {
     if (&other == &flow || !other.is_up()) continue;
-    if (other.asked_at <= flow.stalled_since()) {
+    if (other.asked_at < flow.doubted_at) {
       std::array<std::byte, kHeaderBytes + Ask::kBody> record;
       encode(Ask{}, record);
       if (other.room() != 0) other.write(record);

@@ -144,6 +144,13 @@ enum class PeerTrouble : std::uint8_t {
   kStandsStill  // Its host's kernel answers, its process does nothing.
 };
 
+// A flow that was lost and is up again. Ports are ours; 0: not known.
+struct Redial {
+  Duration lasted{};  // Since it stopped.
+  std::uint16_t lost_port = 0;
+  std::uint16_t port = 0;
+};
+
 // Rare events of a session's peer, for an operator.
 class PathEvents {
  public:
@@ -151,8 +158,7 @@ class PathEvents {
   virtual void on_trouble(TimePoint, Endpoint, PeerTrouble, Duration /*lasted*/) {}
   // That trouble is over.
   virtual void on_trouble_over(TimePoint, Endpoint, PeerTrouble, Duration /*lasted*/) {}
-  // A lost flow is up again, after `lasted`.
-  virtual void on_redialled(TimePoint, Endpoint, Duration /*lasted*/) {}
+  virtual void on_redialled(TimePoint, Endpoint, const Redial&) {}
   // A flow is up whose segments carry at most `segment_bytes`, since larger ones did not arrive.
   virtual void on_small_segments(TimePoint, Endpoint, std::uint32_t /*segment_bytes*/) {}
 

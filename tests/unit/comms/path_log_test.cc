@@ -70,10 +70,12 @@ TEST_F(PathLogTest, OwnInterfaceDown_SuppressesLinesAboutSilentPeers) {
 }
 
 TEST_F(PathLogTest, RedialledFlows_AreAllCounted) {
-  for (int i = 0; i < 3; ++i) log.on_redialled(now, kSilentPeer, 1500ms);
+  for (int i = 0; i < 3; ++i) log.on_redialled(now, kSilentPeer, {1500ms, 40000, 50000});
   EXPECT_EQ(log.flows_redialled(), 3U);
   const std::string line = said();
-  EXPECT_TRUE(has(line, "INFO eth0: a flow to 10.0.0.2 was lost and has been dialled again, 1.5 s"))
+  EXPECT_TRUE(has(line,
+                  "INFO eth0: a flow to 10.0.0.2:7471 was lost and has been dialled again, 1.5 s "
+                  "after it stopped, from port 50000 instead of 40000 "))
       << line;
 }
 

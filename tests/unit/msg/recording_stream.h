@@ -38,6 +38,11 @@ class RecordingStream final : public Stream {
     ++stall_asks;
     return stalled;
   }
+  StreamStatistics stream_statistics(TimePoint) const override {
+    StreamStatistics statistics;
+    statistics.local.port = port;
+    return statistics;
+  }
   void tolerate_shut_window(Duration lasted) override { tolerated.push_back(lasted); }
 
   std::optional<std::uint8_t> its_dscp;
@@ -85,6 +90,7 @@ class RecordingStream final : public Stream {
   int delivery_asks = 0;
   StreamHealth vitals;
   StreamStall stalled;
+  std::uint16_t port = 0;
   mutable int stall_asks = 0;
   std::vector<Duration> tolerated;
 };

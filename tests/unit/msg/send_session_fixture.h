@@ -39,6 +39,7 @@ class SendSessionTest : public testing::Test, public Dialer, public SendOwner, p
   Result<Stream*> dial(TimePoint, StreamEvents& events) override {
     if (!dials_succeed) return fail(Errc::kNoRoute, "dial");
     dialled.emplace_back().events = &events;
+    dialled.back().stream.port = static_cast<std::uint16_t>(40000 + dialled.size());
     return &dialled.back().stream;
   }
   Result<Stream*> dial_small(TimePoint at, StreamEvents& events,
@@ -54,7 +55,9 @@ class SendSessionTest : public testing::Test, public Dialer, public SendOwner, p
     troubles_over.push_back(lasted);
   }
   void on_small_segments(TimePoint, Endpoint, std::uint32_t) override { ++small_flows; }
-  void on_redialled(TimePoint, Endpoint, Duration lasted) override { redialled.push_back(lasted); }
+  void on_redialled(TimePoint, Endpoint, const Redial& redial) override {
+    redialled.push_back(redial);
+  }
   void on_ready(TimePoint) override { ++ready; }
   void on_done(SendMessage& message) override { done.push_back(static_cast<Send&>(message).name); }
   void on_session_failed(Error e) override { failures.push_back(e); }
@@ -111,7 +114,7 @@ class SendSessionTest : public testing::Test, public Dialer, public SendOwner, p
   std::vector<std::uint32_t> segment_limits;
   std::vector<PeerTrouble> troubles;
   std::vector<Duration> troubles_over;
-  std::vector<Duration> redialled;
+  std::vector<Redial> redialled;
   int small_flows = 0;  // Number that came up.
   std::vector<std::byte> memory = std::vector<std::byte>(1U << 20);
   std::uint32_t next_name = 0;

@@ -64,8 +64,59 @@ TEST_F(SendWatch, FlowThatTimesOutWhileASiblingIsAnswered_IsDialledAgain) {
   EXPECT_TRUE(dialled[1].stream.aborted);
   ASSERT_EQ(dialled.size(), 5U);
   accept(4);
-  EXPECT_EQ(redialled.size(), 1U);
+  ASSERT_EQ(redialled.size(), 1U);
+  EXPECT_EQ(redialled[0].lost_port, 40002);
+  EXPECT_EQ(redialled[0].port, 40005);
   EXPECT_TRUE(failures.empty());
+}
+
+// An acknowledgement that is older than the timeouts proves nothing: the whole peer may be silent.
+TEST_F(SendWatch, SiblingsAnsweredBeforeTheTimeouts_AreNoReasonToRedial) {
+  spread();
+  for (Dialled& d : dialled) ack(d, 1);
+  for (Dialled& d : dialled) d.stream.stalled = {.timeouts = 3};
+  pass(3s);
+  EXPECT_EQ(dialled.size(), 4U);
+}
+
+// Its bytes were acknowledged since the last check, and then its path broke.
+TEST_F(SendWatch, FlowThatTimesOutBetweenTwoChecks_IsRedialledAtTheSecond) {
+  spread();
+  pass(50ms);
+  ack(dialled[1], 1);
+  dialled[1].stream.stalled = {.timeouts = 3};
+  pass(60ms);
+  EXPECT_EQ(dialled.size(), 4U);
+  ack(dialled[0], 1);
+  pass(100ms);
+  EXPECT_EQ(dialled.size(), 5U);
+}
+
+// The new port may lead to the same dead path. A peer that answers on other flows would answer.
+TEST_F(SendWatch, RedialsBesideLivingFlows_AreSoonRepeated) {
+  spread();
+  dialled[1].stream.stalled = {.timeouts = 3};
+  pass(110ms);
+  ack(dialled[0], 1);
+  pass(100ms);
+  ASSERT_EQ(dialled.size(), 5U);
+  const TimePoint first = now;
+  wait_for_dial(7);
+  EXPECT_LE(now - first, 800ms);
+  wait_for_dial(8);
+  const TimePoint later = now;
+  wait_for_dial(9);
+  EXPECT_GE(now - later, settings.redial_attempt) << "the peer may be slow";
+}
+
+TEST_F(SendWatch, RedialsWithoutLivingFlows_HaveTheWholeTime) {
+  accept(0, Credit{3, 0, 0});
+  post(100);
+  dialled[0].stream.stalled = {.timeouts = 3};
+  wait_for_dial(2);
+  const TimePoint first = now;
+  wait_for_dial(3);
+  EXPECT_GE(now - first, settings.redial_attempt);
 }
 
 TEST_F(SendWatch, FlowsThatAllTimeOut_AreLeftAloneForAWhile) {
