@@ -36,6 +36,7 @@ void Sender::reset() {
   fin_queued_ = fin_sent_ = fin_acked_ = false;
   window_limited_ = tail_probe_due_ = full_size_delivered_ = override_due_ = false;
   probe_outstanding_ = undo_armed_ = needless_armed_ = false;
+  frto_.stop();
   needed_bytes_ = 0;
   rto_deadline_ = probe_deadline_ = reorder_deadline_ = persist_deadline_ = kNever;
   asked_ = kNever;
@@ -136,7 +137,7 @@ bool Sender::next(TimePoint now, TxFrame& frame, Outgoing& out) {
   }
   if (snd_wnd_bytes_ == 0) [[unlikely]]
     note_shut_window(now);
-  const bool lost = scoreboard_.lost_bytes() > 0;
+  const bool lost = scoreboard_.lost_bytes() > 0 && !frto_.holds_repeats();
   const std::uint32_t limit = lost ? 0 : new_data_limit();
   if (lost || limit > 0) {
     const bool may_send = pacer_.may_send(now);
@@ -325,6 +326,7 @@ void Sender::lower_mss(TimePoint now, std::uint32_t mss_bytes) {
   fin_sent_ = false;
   state_ = State::kOpen;
   undo_armed_ = needless_armed_ = probe_outstanding_ = tail_probe_due_ = false;
+  frto_.stop();
   full_size_delivered_ = false;
   duplicate_acks_ = presumed_bytes_ = 0;
   arm_timers(now, Wait::kRestarts);

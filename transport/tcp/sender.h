@@ -19,6 +19,7 @@
 #include "transport/tcp/congestion.h"
 #include "transport/tcp/delivery_rate.h"
 #include "transport/tcp/ecn_feedback.h"
+#include "transport/tcp/frto.h"
 #include "transport/tcp/pacer.h"
 #include "transport/tcp/rack.h"
 #include "transport/tcp/rtt_estimator.h"
@@ -181,6 +182,8 @@ class Sender {
   void take_sacks(const Ack& ack, Delivered& delivered, Dsack& dsack);
   Duration sample_rtt(TimePoint now, const Ack& ack, const Delivered& delivered, bool answers);
   bool undo_if_spurious(const Ack& ack, Dsack dsack, bool advanced);
+  bool undo_by_frto(const Ack& ack, const Delivered& delivered, Dsack dsack, bool advanced);
+  void undo_spurious(Dsack dsack);
   void undo_if_all_was_needless();
   void note_dsack(SeqNum begin, SeqNum end, bool of_probe);
   void detect_losses(TimePoint now);
@@ -281,6 +284,7 @@ class Sender {
   bool undo_armed_ = false;
   bool undo_stamped_ = false;
   std::uint32_t undo_timestamp_ = 0;
+  Frto frto_;
   // RFC 3708: bytes retransmitted since the first loss, less those that D-SACKs report. Once it is
   // zero, no retransmission was needed.
   bool needless_armed_ = false;

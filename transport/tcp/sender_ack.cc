@@ -54,7 +54,7 @@ void Sender::on_ack(TimePoint now, const Ack& ack) {
   if (!plain) {
     // A needless tail loss probe says nothing about reordering.
     if (dsack == Dsack::kOther) rack_.on_dsack(snd_nxt_);
-    if (undo_if_spurious(ack, dsack, acked > 0)) {
+    if (undo_if_spurious(ack, dsack, acked > 0) || undo_by_frto(ack, delivered, dsack, acked > 0)) {
       duplicate_acks_ = presumed_bytes_ = 0;
     } else if (sack_) {
       if (dsack == Dsack::kOther) undo_if_all_was_needless();
@@ -155,6 +155,19 @@ bool Sender::undo_if_spurious(const Ack& ack, Dsack dsack, bool advanced) {
   if (!undo_armed_ || !undo_stamped_ || !advanced) return false;
   undo_armed_ = false;  // RFC 3522 section 3.2: the first acceptable ACK decides.
   if (!ack.has_timestamps || !timestamp_before(ack.timestamp_echo, undo_timestamp_)) return false;
+  undo_spurious(dsack);
+  return true;
+}
+
+bool Sender::undo_by_frto(const Ack& ack, const Delivered& delivered, Dsack dsack, bool advanced) {
+  const bool may_send_new = unsent_bytes() > 0 && usable_window() > 0;
+  if (!frto_.on_ack(ack.ack, ack.sack, advanced, delivered.has_rtt_sample, may_send_new))
+    return false;
+  undo_spurious(dsack);
+  return true;
+}
+
+void Sender::undo_spurious(Dsack dsack) {
   needless_armed_ = false;
   ++counters_.spurious_recoveries;
   ++tally_.spurious_recoveries;
@@ -169,7 +182,6 @@ bool Sender::undo_if_spurious(const Ack& ack, Dsack dsack, bool advanced) {
   state_ = State::kOpen;
   reorder_deadline_ = kNever;
   pace_round_end_ = snd_una_;
-  return true;
 }
 
 void Sender::note_dsack(SeqNum begin, SeqNum end, bool of_probe) {

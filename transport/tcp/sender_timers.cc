@@ -132,6 +132,8 @@ void Sender::on_rto(TimePoint now) {
     undo_armed_ = true;
     undo_stamped_ = false;
   }
+  frto_.stop();
+  if (state_ == State::kOpen && sack_ && !timestamps_) frto_.begin(snd_max_);
   state_ = State::kLoss;
   recovery_point_ = snd_max_;
   probe_outstanding_ = tail_probe_due_ = false;

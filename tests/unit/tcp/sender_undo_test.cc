@@ -86,5 +86,85 @@ TEST_F(Needless, TimeoutIsUndoneToo) {
   EXPECT_GE(cwnd(), before);
 }
 
+// A window of ten segments is in flight and more wait when the timeout comes.
+class Frtos : public Needless {
+ protected:
+  Frtos() {
+    peer.write(12 * mss);
+    EXPECT_EQ(peer.collect().size(), 0U);  // The tail probe sends segment 12.
+    while (peer.stack.counters().rto_fired == 0 && peer.fire()) repeats = bulk(peer.collect());
+    peer.advance(100us);
+  }
+  // Numbers of the segments that leave now.
+  std::vector<std::uint32_t> leaving() {
+    std::vector<std::uint32_t> numbers;
+    for (const Seg& seg : bulk(peer.collect())) numbers.push_back((seg.seq - peer.first()) / mss);
+    return numbers;
+  }
+  using Numbers = std::vector<std::uint32_t>;
+
+  std::vector<Seg> repeats;
+};
+
+TEST_F(Frtos, LateAcksUndoTheTimeoutAndRepeatNothing) {
+  ASSERT_EQ(repeats.size(), 1U);
+  EXPECT_LT(cwnd(), before);
+  peer.ack(seq(3));
+  EXPECT_EQ(leaving(), (Numbers{13, 14})) << "new data only";
+  peer.ack(seq(4));
+  EXPECT_EQ(spurious(), 1U);
+  EXPECT_GE(cwnd(), before);
+  for (const std::uint32_t number : leaving()) EXPECT_GE(number, 15U);
+  EXPECT_EQ(peer.stack.counters().tx_retransmitted_bytes, mss);
+}
+
+TEST_F(Frtos, ALateSackIsEnough) {
+  peer.ack(seq(3));
+  EXPECT_EQ(leaving(), (Numbers{13, 14}));
+  peer.ack(seq(3), {{seq(5), seq(6)}});
+  EXPECT_EQ(spurious(), 1U) << "4 may be lost; the timeout was too early all the same";
+}
+
+TEST_F(Frtos, ARealTimeoutStaysInForce) {
+  peer.ack(seq(3));
+  EXPECT_EQ(leaving(), (Numbers{13, 14}));
+  peer.ack(seq(3), {{seq(13), seq(14)}});
+  EXPECT_EQ(spurious(), 0U);
+  EXPECT_LT(cwnd(), before);
+  const Numbers again = leaving();
+  ASSERT_FALSE(again.empty());
+  EXPECT_EQ(again.front(), 3U);
+}
+
+TEST_F(Frtos, AnAckOfEverythingIsNoProof) {
+  peer.ack(seq(13));
+  EXPECT_EQ(spurious(), 0U) << "only the first was lost, and the ACKs of the others";
+  EXPECT_LT(cwnd(), before);
+}
+
+TEST_F(Frtos, ASackAloneIsNoProof) {
+  peer.ack(seq(2), {{seq(3), seq(4)}});
+  peer.ack(seq(4));
+  EXPECT_EQ(spurious(), 0U);
+}
+
+TEST_F(Frtos, ASecondTimeoutIsNotJudged) {
+  while (peer.stack.counters().rto_fired == 1 && peer.fire()) peer.collect();
+  peer.ack(seq(3));
+  const Numbers next = leaving();
+  ASSERT_FALSE(next.empty());
+  EXPECT_EQ(next.front(), 3U) << "sent again as usual";
+  peer.ack(seq(4));
+  EXPECT_EQ(spurious(), 0U);
+}
+
+TEST_F(Needless, TimeoutWithoutNewDataRepeatsAsUsual) {
+  while (peer.stack.counters().rto_fired == 0 && peer.fire()) peer.collect();
+  peer.ack(seq(3));
+  const auto next = bulk(peer.collect());
+  ASSERT_FALSE(next.empty());
+  EXPECT_EQ(next[0].seq, seq(3)) << "sent again: nothing new could tell";
+}
+
 }  // namespace
 }  // namespace ztcp::tcp::test
