@@ -171,7 +171,7 @@ class Bottleneck {
     return options;
   }
 
-  // Of the next connection that opens.
+  // The next connection that opens has it.
   static inline tcp::MakeCongestionControl chosen_;
 
   Line line_;

@@ -7,6 +7,7 @@
 
 #include "tests/unit/tcp/harness.h"
 #include "tests/unit/tcp/mss.h"
+#include "tests/unit/tcp/sending.h"
 
 namespace ztcp::tcp::test {
 namespace {
