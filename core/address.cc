@@ -44,6 +44,12 @@ bool IpPrefix::contains(IpAddress other) const {
          ((address.low ^ other.low) & mask(bits - 64)) == 0;
 }
 
+bool IpPrefix::may_be_host(IpAddress other) const {
+  if (other.is_v4() != address.is_v4()) return false;
+  if (address.is_v4()) return v4().may_be_host(other.v4());
+  return other != IpAddress() && other != IpAddress(0, 1) && !other.is_multicast();
+}
+
 std::optional<MacAddress> parse_mac(std::string_view text) {
   if (text.size() != 17) return std::nullopt;
   MacAddress mac;

@@ -78,6 +78,9 @@ struct IpAddress {
     assert(is_v4());
     return {static_cast<std::uint32_t>(low)};
   }
+  constexpr bool is_multicast() const {
+    return is_v4() ? v4().value >> 28 == 0xe : high >> 56 == 0xff;
+  }
   // fe80::/10, valid on one link alone (RFC 4291 section 2.5.6).
   constexpr bool is_link_local_v6() const { return high >> 54 == 0xfe80 >> 6; }
   // is_link_local_v6(), or 169.254.0.0/16 (RFC 3927): addresses that hosts assign themselves.
@@ -103,6 +106,9 @@ struct IpPrefix {
   constexpr Ipv4Prefix v4() const { return {address.v4(), length}; }
   // Whether `other` is of the same family and network.
   bool contains(IpAddress other) const;
+  // Whether `other`, of the same family, may be the address of a single host; for IPv6: not
+  // unspecified, loopback or multicast (RFC 4291 section 2.4).
+  bool may_be_host(IpAddress other) const;
   friend constexpr auto operator<=>(const IpPrefix&, const IpPrefix&) = default;
 };
 

@@ -11,6 +11,7 @@
 #include "transport/sockets/kernel/socket.h"
 #include "transport/wire/checksum.h"
 #include "transport/wire/frame_parser.h"
+#include "transport/wire/ipv4.h"
 
 namespace ztcp::interop {
 namespace {

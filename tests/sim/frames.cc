@@ -10,6 +10,7 @@
 #include "transport/wire/byte_order.h"
 #include "transport/wire/checksum.h"
 #include "transport/wire/frame_parser.h"
+#include "transport/wire/ipv4.h"
 
 namespace ztcp::sim {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "transport/wire/arp.h"
 #include "transport/wire/checksum.h"
+#include "transport/wire/ipv4.h"
 
 namespace ztcp::sim {
 namespace {

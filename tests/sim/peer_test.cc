@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "transport/wire/icmp.h"
+#include "transport/wire/ipv4.h"
 
 namespace ztcp::sim {
 namespace {

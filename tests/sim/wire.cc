@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "transport/wire/frame_parser.h"
+#include "transport/wire/ipv4.h"
 
 namespace ztcp::sim {
 namespace {

@@ -19,13 +19,12 @@ inline bool same_headers(const ParsedFrame& a, const ParsedFrame& b) {
       ea.destination != eb.destination || ea.source != eb.source || ea.vlan_id != eb.vlan_id ||
       ea.type != eb.type || ea.header_bytes != eb.header_bytes)
     return false;
-  if (a.kind != FrameKind::kTcp && a.kind != FrameKind::kIcmp) return true;
-  const Ipv4Header& ia = a.ip;
-  const Ipv4Header& ib = b.ip;
+  if (a.kind == FrameKind::kArp || a.kind == FrameKind::kForeign) return true;
+  const IpHeader& ia = a.ip;
+  const IpHeader& ib = b.ip;
   if (ia.source != ib.source || ia.destination != ib.destination || ia.protocol != ib.protocol ||
-      ia.ecn != ib.ecn || ia.dscp != ib.dscp || ia.time_to_live != ib.time_to_live ||
-      ia.identification != ib.identification || ia.total_bytes != ib.total_bytes ||
-      ia.header_bytes != ib.header_bytes)
+      ia.ecn != ib.ecn || ia.dscp != ib.dscp || ia.hop_limit != ib.hop_limit ||
+      ia.total_bytes != ib.total_bytes || ia.header_bytes != ib.header_bytes)
     return false;
   if (a.kind != FrameKind::kTcp) return true;
   const TcpHeader& ta = a.tcp;

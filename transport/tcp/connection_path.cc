@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "transport/tcp/connection.h"
+#include "transport/wire/ipv4.h"
 
 namespace ztcp::tcp {
 namespace {

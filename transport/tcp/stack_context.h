@@ -29,6 +29,7 @@
 #include "transport/tcp/stack.h"
 #include "transport/tcp/timer_wheel.h"
 #include "transport/tcp/work_queue.h"
+#include "transport/wire/ipv4.h"
 
 namespace ztcp::tcp {
 

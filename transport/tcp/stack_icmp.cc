@@ -9,6 +9,7 @@
 
 #include "transport/tcp/stack_impl.h"
 #include "transport/wire/icmp.h"
+#include "transport/wire/ipv4.h"
 
 namespace ztcp::tcp {
 namespace {
@@ -100,7 +101,7 @@ void Stack::Impl::answer_echo(const wire::ParsedFrame& parsed, std::span<std::by
       write_ethernet(context.config, parsed.ethernet.source, wire::EtherType::kIpv4, dscp, p);
   const wire::Ipv4Header ip{
       .source = context.config.address.address,
-      .destination = parsed.ip.source,
+      .destination = parsed.ip.source.v4(),
       .protocol = wire::IpProtocol::kIcmp,
       .dscp = dscp,
       .total_bytes = static_cast<std::uint16_t>(wire::kIpv4Bytes + message.size())};

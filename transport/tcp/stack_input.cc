@@ -111,7 +111,7 @@ void Stack::Impl::pass_on(RxFrame& frame) const {
 // before.
 bool Stack::Impl::may_come_from(const wire::ParsedFrame& parsed) const {
   const Ipv4Prefix& ours = context.config.address;
-  return ours.may_be_host(parsed.ip.source) &&
+  return ours.may_be_host(parsed.ip.source.v4()) &&
          (parsed.ip.source != ours.address || parsed.ethernet.source == context.config.mac);
 }
 

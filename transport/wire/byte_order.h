@@ -29,6 +29,12 @@ inline std::uint32_t load_be32(const std::byte* p) noexcept {
   return __builtin_bswap32(v);
 }
 
+inline std::uint64_t load_be64(const std::byte* p) noexcept {
+  std::uint64_t v = 0;
+  std::memcpy(&v, p, sizeof v);
+  return __builtin_bswap64(v);
+}
+
 inline void store_u8(std::byte* p, std::uint8_t v) noexcept { *p = std::byte{v}; }
 
 inline void store_be16(std::byte* p, std::uint16_t v) noexcept {
@@ -38,6 +44,11 @@ inline void store_be16(std::byte* p, std::uint16_t v) noexcept {
 
 inline void store_be32(std::byte* p, std::uint32_t v) noexcept {
   v = __builtin_bswap32(v);
+  std::memcpy(p, &v, sizeof v);
+}
+
+inline void store_be64(std::byte* p, std::uint64_t v) noexcept {
+  v = __builtin_bswap64(v);
   std::memcpy(p, &v, sizeof v);
 }
 

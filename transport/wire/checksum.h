@@ -10,6 +10,7 @@
 
 #include "core/address.h"
 #include "core/unprotected.h"
+#include "transport/wire/ip.h"
 
 namespace ztcp::wire {
 
@@ -43,6 +44,11 @@ class Checksum {
   void add_u16(std::uint16_t value) noexcept {
     sum_ = detail::add_carry(sum_, __builtin_bswap16(value));
   }
+  // As its 16 bytes would stand in the data, at an even offset.
+  void add_address(IpAddress address) noexcept {
+    sum_ = detail::add_carry(sum_, __builtin_bswap64(address.high));
+    sum_ = detail::add_carry(sum_, __builtin_bswap64(address.low));
+  }
 
   // The folded sum, as stored in the checksum field for offload. 0xffff over data that contains its
   // own checksum means the data is good.
@@ -63,19 +69,19 @@ class Checksum {
   bool odd_ = false;  // The bytes so far end in the middle of a word.
 };
 
-// The TCP pseudo header of RFC 9293 section 3.1. `tcp_bytes` is header plus payload; 0 for a
-// super-segment whose length the NIC adds to each piece it cuts.
-inline Checksum pseudo_header_checksum(Ipv4Address source, Ipv4Address destination,
-                                       std::uint32_t tcp_bytes) noexcept {
+// The pseudo header of RFC 9293 section 3.1 and RFC 8200 section 8.1, by the addresses' family: an
+// IPv4 address as IpAddress has 0xffff before its four bytes, which is zero in ones' complement.
+// `upper_bytes` is header plus payload; 0 for a super-segment whose length the NIC adds to each
+// piece it cuts. It may exceed 16 bits.
+inline Checksum pseudo_header_checksum(IpAddress source, IpAddress destination,
+                                       std::uint32_t upper_bytes,
+                                       IpProtocol protocol = IpProtocol::kTcp) noexcept {
   Checksum sum;
-  sum.add_u16(static_cast<std::uint16_t>(source.value >> 16));
-  sum.add_u16(static_cast<std::uint16_t>(source.value));
-  sum.add_u16(static_cast<std::uint16_t>(destination.value >> 16));
-  sum.add_u16(static_cast<std::uint16_t>(destination.value));
-  sum.add_u16(6);
-  // A super-segment's length may exceed 16 bits.
-  sum.add_u16(static_cast<std::uint16_t>(tcp_bytes >> 16));
-  sum.add_u16(static_cast<std::uint16_t>(tcp_bytes));
+  sum.add_address(source);
+  sum.add_address(destination);
+  sum.add_u16(static_cast<std::uint16_t>(protocol));
+  sum.add_u16(static_cast<std::uint16_t>(upper_bytes >> 16));
+  sum.add_u16(static_cast<std::uint16_t>(upper_bytes));
   return sum;
 }
 

@@ -14,7 +14,12 @@
 namespace ztcp::wire {
 
 // Any 16-bit value may arrive; only these are handled.
-enum class EtherType : std::uint16_t { kIpv4 = 0x0800, kArp = 0x0806, kVlan = 0x8100 };
+enum class EtherType : std::uint16_t {
+  kIpv4 = 0x0800,
+  kArp = 0x0806,
+  kVlan = 0x8100,
+  kIpv6 = 0x86dd,
+};
 
 inline constexpr std::size_t kEthernetBytes = 14;
 inline constexpr std::size_t kVlanTagBytes = 4;

@@ -10,7 +10,7 @@
 
 #include "core/frame.h"
 #include "transport/wire/ethernet.h"
-#include "transport/wire/ipv4.h"
+#include "transport/wire/ip.h"
 #include "transport/wire/tcp_header.h"
 
 namespace ztcp::wire {
@@ -18,6 +18,7 @@ namespace ztcp::wire {
 enum class FrameKind : std::uint8_t {
   kTcp,        // ethernet, ip, tcp are valid.
   kIcmp,       // ethernet, ip are valid.
+  kIcmpv6,     // The same.
   kArp,        // ethernet is valid; the payload is the ARP packet, with any padding.
   kForeign,    // Another EtherType or IP protocol: not for us, but valid.
   kMalformed,  // Truncated, fragmented, or wrong lengths or options.
@@ -26,12 +27,14 @@ enum class FrameKind : std::uint8_t {
 struct ParsedFrame {
   FrameKind kind = FrameKind::kMalformed;
   EthernetHeader ethernet;
-  Ipv4Header ip;
+  IpHeader ip;  // Of the family that ethernet.type names.
   TcpHeader tcp;
   // After the innermost header named above, counted from the frame's first byte. Ethernet padding
   // is not part of it.
   std::uint32_t payload_offset = 0;
   std::uint32_t payload_bytes = 0;
+
+  bool is_ipv6() const { return ethernet.type == EtherType::kIpv6; }
 };
 
 // Reads the headers only; they must lie in frame.head. Verifies no checksum. Writes the fields that
@@ -44,11 +47,11 @@ inline ParsedFrame parse_frame(const RxFrame& frame) noexcept {
 }
 
 // Sums the IPv4 header and the TCP segment (each byte once), or trusts the NIC where it has done
-// so. Only for kTcp.
+// so. Only for kTcp. IPv6's header has no checksum of its own.
 bool verify_checksums(const RxFrame& frame, const ParsedFrame& parsed) noexcept;
 
-// Sums the IPv4 header and the ICMP message. Only for kIcmp, which is rare: the NIC's result covers
-// TCP alone.
+// Sums the IPv4 header and the ICMP message. Only for kIcmp and kIcmpv6, which are rare: the NIC's
+// result covers TCP alone.
 bool verify_icmp_checksums(const RxFrame& frame, const ParsedFrame& parsed) noexcept;
 
 // Calls fn(std::span<const std::byte>) for each piece of [offset, offset + size_bytes) of the

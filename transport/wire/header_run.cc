@@ -5,13 +5,13 @@
 #include <cstring>
 
 #include "transport/wire/byte_order.h"
+#include "transport/wire/ipv4.h"
+#include "transport/wire/ipv6.h"
 
 namespace ztcp::wire {
 namespace {
 
 constexpr std::size_t kIpAt = kEthernetBytes;
-constexpr std::size_t kTcpAt = kIpAt + kIpv4Bytes;
-constexpr std::size_t kOptionsAt = kTcpAt + kTcpBytes;
 
 template <class T>
 T load(const std::byte* p) noexcept {
@@ -20,58 +20,107 @@ T load(const std::byte* p) noexcept {
   return value;
 }
 
+template <bool kIsIpv6>
+struct Places {
+  static constexpr std::size_t kTcpAt = kIpAt + (kIsIpv6 ? kIpv6Bytes : kIpv4Bytes);
+  static constexpr std::size_t kOptionsAt = kTcpAt + kTcpBytes;
+  static constexpr std::size_t kEnd = kOptionsAt + kTimestampOptionBytes;
+};
+
 }  // namespace
 
+template <HeaderRun::Layout kLayout>
 HeaderRun::Common HeaderRun::common_of(const std::byte* head) noexcept {
-  return {.ethernet = load<std::uint64_t>(head),
-          .ethernet_rest = load<std::uint64_t>(head + 8),
-          .fragment = load<std::uint32_t>(head + kIpAt + 6),
-          .addresses = load<std::uint64_t>(head + kIpAt + 12),
-          .ports = load<std::uint32_t>(head + kTcpAt),
-          .options = load<std::uint32_t>(head + kOptionsAt),
-          .data_offset = load_u8(head + kTcpAt + 12)};
+  using At = Places<kLayout == Layout::kIpv6>;
+  Common common{.ethernet = load<std::uint64_t>(head),
+                .ethernet_rest = load<std::uint64_t>(head + 8),
+                .ip = 0,
+                .ports = load<std::uint32_t>(head + At::kTcpAt),
+                .options = load<std::uint32_t>(head + At::kOptionsAt),
+                .data_offset = load_u8(head + At::kTcpAt + 12),
+                .addresses = {}};
+  if constexpr (kLayout == Layout::kIpv4) {
+    common.ip = load<std::uint32_t>(head + kIpAt + 6);
+    common.addresses[0] = load<std::uint64_t>(head + kIpAt + 12);
+  } else {
+    common.ip = std::uint32_t{load<std::uint16_t>(head + kIpAt + 2)} << 16 |
+                load<std::uint16_t>(head + kIpAt + 6);
+    common.addresses = load<std::array<std::uint64_t, 4>>(head + kIpAt + 8);
+  }
+  return common;
 }
 
+template <HeaderRun::Layout kLayout>
 bool HeaderRun::goes_on(const RxFrame& frame) noexcept {
-  if (!is_run_ || frame.head.size() < kBytes) return false;
+  using At = Places<kLayout == Layout::kIpv6>;
+  if (frame.head.size() < At::kEnd) return false;
   const std::byte* head = frame.head.data();
-  const Common other = common_of(head);
+  const Common other = common_of<kLayout>(head);
   // One branch for all of them: they nearly always agree.
-  const std::uint64_t differs =
-      (other.ethernet ^ common_.ethernet) | (other.ethernet_rest ^ common_.ethernet_rest) |
-      (other.addresses ^ common_.addresses) | (other.fragment ^ common_.fragment) |
-      (other.ports ^ common_.ports) | (other.options ^ common_.options) |
-      static_cast<std::uint64_t>(other.data_offset ^ common_.data_offset);
+  std::uint64_t differs = (other.ethernet ^ common_.ethernet) |
+                          (other.ethernet_rest ^ common_.ethernet_rest) |
+                          (other.addresses[0] ^ common_.addresses[0]) | (other.ip ^ common_.ip) |
+                          (other.ports ^ common_.ports) | (other.options ^ common_.options) |
+                          static_cast<std::uint64_t>(other.data_offset ^ common_.data_offset);
+  if constexpr (kLayout == Layout::kIpv6)
+    for (std::size_t i = 1; i < 4; ++i) differs |= other.addresses[i] ^ common_.addresses[i];
   if (differs != 0) return false;
 
   std::size_t frame_bytes = frame.head.size();
   for (const auto piece : frame.more) frame_bytes += piece.size();
-  const std::uint16_t total_bytes = load_be16(head + kIpAt + 2);
-  constexpr std::size_t kPacketHeaderBytes = kBytes - kEthernetBytes;
+  std::uint32_t total_bytes = 0;
+  if constexpr (kLayout == Layout::kIpv4)
+    total_bytes = load_be16(head + kIpAt + 2);
+  else
+    total_bytes = static_cast<std::uint32_t>(kIpv6Bytes + load_be16(head + kIpAt + 4));
+  constexpr std::size_t kPacketHeaderBytes = At::kEnd - kEthernetBytes;
   if (total_bytes < kPacketHeaderBytes || total_bytes > frame_bytes - kEthernetBytes) return false;
 
   parsed_.ip.total_bytes = total_bytes;
-  parsed_.ip.identification = load_be16(head + kIpAt + 4);
   TcpHeader& tcp = parsed_.tcp;
-  tcp.sequence = load_be32(head + kTcpAt + 4);
-  tcp.acknowledgment = load_be32(head + kTcpAt + 8);
-  tcp.flags = TcpFlags(load_be16(head + kTcpAt + kTcpFlagsOffset) & TcpFlags::kMask);
-  tcp.window = load_be16(head + kTcpAt + 14);
+  tcp.sequence = load_be32(head + At::kTcpAt + 4);
+  tcp.acknowledgment = load_be32(head + At::kTcpAt + 8);
+  tcp.flags = TcpFlags(load_be16(head + At::kTcpAt + kTcpFlagsOffset) & TcpFlags::kMask);
+  tcp.window = load_be16(head + At::kTcpAt + 14);
   tcp.options.timestamps =
-      Timestamps{load_be32(head + kOptionsAt + 4), load_be32(head + kOptionsAt + 8)};
+      Timestamps{load_be32(head + At::kOptionsAt + 4), load_be32(head + At::kOptionsAt + 8)};
   parsed_.payload_bytes = static_cast<std::uint32_t>(total_bytes - kPacketHeaderBytes);
   return true;
 }
 
-const ParsedFrame& HeaderRun::next(const RxFrame& frame) noexcept {
-  if (goes_on(frame)) [[likely]]
-    return parsed_;
+const ParsedFrame& HeaderRun::begin(const RxFrame& frame) noexcept {
   parse_frame(frame, parsed_);
-  is_run_ = parsed_.kind == FrameKind::kTcp && parsed_.ethernet.header_bytes == kEthernetBytes &&
-            parsed_.ip.header_bytes == kIpv4Bytes && parsed_.payload_offset == kBytes &&
-            load_be32(frame.head.data() + kOptionsAt) == kNopNopTimestamps;
-  if (is_run_) common_ = common_of(frame.head.data());
+  layout_ = Layout::kNone;
+  if (parsed_.kind != FrameKind::kTcp || parsed_.ethernet.header_bytes != kEthernetBytes)
+    return parsed_;
+  const std::byte* head = frame.head.data();
+  const auto is_laid_out = [&]<bool kIsIpv6>(Places<kIsIpv6>) {
+    using At = Places<kIsIpv6>;
+    return parsed_.is_ipv6() == kIsIpv6 && parsed_.payload_offset == At::kEnd &&
+           parsed_.ip.header_bytes == At::kTcpAt - kIpAt &&
+           load_be32(head + At::kOptionsAt) == kNopNopTimestamps;
+  };
+  if (is_laid_out(Places<false>{})) {
+    layout_ = Layout::kIpv4;
+    common_ = common_of<Layout::kIpv4>(head);
+  } else if (is_laid_out(Places<true>{})) {
+    layout_ = Layout::kIpv6;
+    common_ = common_of<Layout::kIpv6>(head);
+  }
   return parsed_;
+}
+
+const ParsedFrame& HeaderRun::next_of_ipv6(const RxFrame& frame) noexcept {
+  if (goes_on<Layout::kIpv6>(frame)) [[likely]]
+    return parsed_;
+  return begin(frame);
+}
+
+const ParsedFrame& HeaderRun::next(const RxFrame& frame) noexcept {
+  if (layout_ == Layout::kIpv6) return next_of_ipv6(frame);
+  if (layout_ == Layout::kIpv4 && goes_on<Layout::kIpv4>(frame)) [[likely]]
+    return parsed_;
+  return begin(frame);
 }
 
 }  // namespace ztcp::wire

@@ -11,13 +11,9 @@
 #include "core/address.h"
 #include "transport/wire/byte_order.h"
 #include "transport/wire/checksum.h"
+#include "transport/wire/ip.h"
 
 namespace ztcp::wire {
-
-enum class IpProtocol : std::uint8_t { kIcmp = 1, kTcp = 6 };
-
-// RFC 3168 section 5.
-enum class Ecn : std::uint8_t { kNotCapable = 0, kEct1 = 1, kEct0 = 2, kCongestion = 3 };
 
 inline constexpr std::size_t kIpv4Bytes = 20;
 

@@ -11,6 +11,7 @@
 
 #include "tests/unit/tcp/harness.h"
 #include "transport/wire/checksum.h"
+#include "transport/wire/ipv4.h"
 
 namespace ztcp::tcp::test {
 namespace {

@@ -9,6 +9,7 @@
 #include "tests/unit/tcp/harness.h"
 #include "transport/wire/ethernet.h"
 #include "transport/wire/icmp.h"
+#include "transport/wire/ipv4.h"
 
 namespace ztcp::tcp::test {
 namespace {

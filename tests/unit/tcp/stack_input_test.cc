@@ -8,6 +8,7 @@
 #include "transport/tcp/stack.h"
 #include "transport/wire/arp.h"
 #include "transport/wire/icmp.h"
+#include "transport/wire/ipv4.h"
 
 namespace ztcp::tcp::test {
 namespace {

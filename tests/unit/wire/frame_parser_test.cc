@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "transport/wire/checksum.h"
+#include "transport/wire/ipv4.h"
 
 namespace ztcp::wire {
 namespace {
@@ -67,8 +68,8 @@ TEST(FrameParser, ReadsEveryField) {
     EXPECT_EQ(parsed.ethernet.destination, kOurs);
     EXPECT_EQ(parsed.ethernet.source, kTheirs);
     EXPECT_EQ(parsed.ethernet.vlan_id, vlan);
-    EXPECT_EQ(parsed.ip.source.value, 0x0a4d010aU);
-    EXPECT_EQ(parsed.ip.destination.value, 0x0a4d010bU);
+    EXPECT_EQ(parsed.ip.source, IpAddress(Ipv4Address{0x0a4d010aU}));
+    EXPECT_EQ(parsed.ip.destination, IpAddress(Ipv4Address{0x0a4d010bU}));
     EXPECT_EQ(parsed.ip.ecn, Ecn::kEct0);
     EXPECT_EQ(parsed.ip.dscp, 10);
     EXPECT_EQ(parsed.tcp.source_port, 40000);
@@ -174,7 +175,7 @@ TEST(FrameParser, TrustsTheNicWhenItChecked) {
 
 TEST(FrameParser, RecognisesForeignFrames) {
   auto bytes = tcp_frame(0);
-  store_be16(bytes.data() + 12, 0x86dd);
+  store_be16(bytes.data() + 12, 0x88cc);
   EXPECT_EQ(parse_frame(view(bytes)).kind, FrameKind::kForeign);
   store_be16(bytes.data() + 12, 0x0806);
   EXPECT_EQ(parse_frame(view(bytes)).kind, FrameKind::kArp);
