@@ -45,8 +45,8 @@ struct Nic {
   std::string pci;            // "0000:3b:00.0"; pci only.
   std::string kernel_driver;  // Driver before set-up: "virtio-pci".
   MacAddress mac;             // For pci, memif and tap, like gateway, VLAN and MTU.
-  IpPrefix address;           // IPv4 for those drivers.
-  std::optional<Ipv4Address> gateway;
+  IpPrefix address;
+  std::optional<IpAddress> gateway;
   std::uint16_t vlan_id = 0;
   std::int16_t vlan_priority = -1;  // -1: by the DSCP.
   std::uint16_t dscp = 0;           // For those drivers and sockets.

@@ -47,7 +47,8 @@ struct TxFrame {
   std::array<std::byte, kHeaderCapacity> header;
   std::uint16_t header_bytes = 0;
   std::uint8_t l2_bytes = 0;  // Ethernet, VLAN included.
-  std::uint8_t l3_bytes = 0;  // IP. header_bytes - l2 - l3 is the TCP header; 0 for ARP.
+  // IP: 20, for IPv6 40. header_bytes - l2 - l3 is the TCP header; 0 for ARP.
+  std::uint8_t l3_bytes = 0;
   std::uint8_t fragment_count = 0;
   // The TCP checksum field holds only the pseudo-header sum (of a super-segment: without its
   // length) and the IPv4 checksum is zero; the link finishes both. Set only where
@@ -61,6 +62,8 @@ struct TxFrame {
   std::uint16_t segment_size_bytes = 0;
   std::uint32_t payload_bytes = 0;
   std::array<Fragment, kMaxFragments> fragments;
+
+  bool is_ipv6() const { return l3_bytes == 40; }
 };
 
 }  // namespace ztcp

@@ -135,22 +135,22 @@ std::string to_json(const Row& row, const Sample& s) {
 }
 
 // `only_mib`: the working set; 0: each.
-std::vector<Row> rows(std::size_t workers, std::size_t only_mib) {
+std::vector<Row> rows(std::size_t workers, std::size_t only_mib, bool is_ipv6) {
   std::vector<Row> all;
   for (const std::size_t working_set : {std::size_t{8} << 20, std::size_t{256} << 20}) {
     if (only_mib != 0 && working_set != only_mib << 20) continue;
     for (const std::uint16_t mtu : {std::uint16_t{9000}, std::uint16_t{1500}}) {
-      all.push_back({{mtu, 0, true, workers}, working_set});
-      all.push_back({{mtu, 0, false, workers}, working_set});
-      all.push_back({{mtu, 65000, true, workers}, working_set});
+      all.push_back({{mtu, 0, true, workers, is_ipv6}, working_set});
+      all.push_back({{mtu, 0, false, workers, is_ipv6}, working_set});
+      all.push_back({{mtu, 65000, true, workers, is_ipv6}, working_set});
     }
   }
   return all;
 }
 
-int run(const std::string& json_path, std::size_t workers, std::size_t only_mib) {
+int run(const std::string& json_path, std::size_t workers, std::size_t only_mib, bool is_ipv6) {
   const double hz = cycles_per_second();
-  const std::vector<Row> all = rows(workers, only_mib);
+  const std::vector<Row> all = rows(workers, only_mib, is_ipv6);
   std::vector<Slices> slices(all.size());
   // Repetitions interleave, so that a busy moment of the machine affects every row a little.
   for (std::size_t working_set_first = 0; working_set_first < all.size();) {
@@ -224,6 +224,7 @@ int main(int argc, char** argv) {
   std::size_t workers = 0;
   std::size_t only_mib = 0;
   std::size_t shards = 0;
+  std::size_t family = 4;
   bool understood = argc % 2 == 1;
   for (int i = 1; i + 1 < argc && understood; i += 2) {
     const std::string_view option = argv[i];
@@ -238,7 +239,9 @@ int main(int argc, char** argv) {
     } else if (option == "--shards") {
       understood = argc == 3 && is_number(shards) && shards >= 1 && shards <= 8;
     } else if (option == "--set") {
-      understood = is_number(only_mib) && !ztcp::bench::rows(0, only_mib).empty();
+      understood = is_number(only_mib) && !ztcp::bench::rows(0, only_mib, false).empty();
+    } else if (option == "--ip") {
+      understood = is_number(family) && (family == 4 || family == 6);
     } else {
       understood = false;
     }
@@ -246,10 +249,11 @@ int main(int argc, char** argv) {
   if (!understood) {
     const bool asked = argc == 2 && std::strcmp(argv[1], "--help") == 0;
     std::fprintf(asked ? stdout : stderr,
-                 "usage: %s [--workers N] [--set 8|256] [--json FILE|-]\n       %s --shards 1..8\n",
+                 "usage: %s [--workers N] [--set 8|256] [--ip 4|6] [--json FILE|-]\n       %s "
+                 "--shards 1..8\n",
                  argv[0], argv[0]);
     return asked ? 0 : 2;
   }
   if (shards != 0) return ztcp::bench::run_shards(shards);
-  return ztcp::bench::run(json_path, workers, only_mib);
+  return ztcp::bench::run(json_path, workers, only_mib, family == 6);
 }

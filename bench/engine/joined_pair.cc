@@ -17,6 +17,7 @@ ustack::EngineConfig JoinedPair::host_config(const PairOptions& options, std::ui
   ustack::EngineConfig config;
   config.stack.mac = MacAddress{{2, 0, 0, 0, 0, host}};
   config.stack.address = {Ipv4Address{0x0a4d0100U + host}, 24};
+  if (options.is_ipv6) config.stack.address = {{0xfd00ULL << 48, host}, 64};
   config.stack.mtu_bytes = options.mtu_bytes;
   config.stack.tx_checksum_offload = options.checksum_offload;
   config.stack.max_super_segment_bytes = options.super_segment_bytes;

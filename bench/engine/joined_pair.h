@@ -31,6 +31,7 @@ struct PairOptions {
   std::uint32_t super_segment_bytes = 0;  // 0: the engine cuts segments itself.
   bool checksum_offload = true;
   std::size_t workers = 0;  // Threads that copy for the receiver.
+  bool is_ipv6 = false;
 };
 
 class JoinedPair {

@@ -159,9 +159,9 @@ class TableReader {
   bool convert(const Key& key, const toml::node& node, IpPrefix& out) {
     return parse(key, node, out, parse_ip_prefix);
   }
-  bool convert(const Key& key, const toml::node& node, std::optional<Ipv4Address>& out) {
+  bool convert(const Key& key, const toml::node& node, std::optional<IpAddress>& out) {
     if (const auto* text = node.as_string(); text != nullptr && text->get().empty()) return true;
-    return parse(key, node, out, parse_ipv4);
+    return parse(key, node, out, parse_ip);
   }
 
   template <class Value, class Parse>

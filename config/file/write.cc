@@ -40,7 +40,7 @@ std::string literal(const std::vector<std::uint32_t>& numbers) {
 }
 std::string literal(const MacAddress& mac) { return in_quotes(to_string(mac)); }
 std::string literal(const IpPrefix& prefix) { return in_quotes(to_string(prefix)); }
-std::string literal(const std::optional<Ipv4Address>& address) {
+std::string literal(const std::optional<IpAddress>& address) {
   return in_quotes(address ? to_string(*address) : std::string());
 }
 template <class Enum>

@@ -44,7 +44,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(wire::same_headers(run.next(frame), wire::parse_frame(frame)));
   }
 
-  fuzz::LiveStack live;
+  RxFrame first_frame;
+  first_frame.head = head;
+  first_frame.more = more;
+  fuzz::LiveStack live(wire::parse_frame(first_frame).is_ipv6());
   for (const bool checked : {true, false}) {
     RxFrame frame;
     frame.head = head;

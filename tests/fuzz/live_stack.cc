@@ -5,18 +5,24 @@
 #include <algorithm>
 
 #include "tests/fuzz/byte_source.h"
+#include "tests/support/icmpv6_error.h"
 #include "transport/wire/byte_order.h"
 #include "transport/wire/ethernet.h"
 #include "transport/wire/icmp.h"
 #include "transport/wire/ipv4.h"
+#include "transport/wire/ipv6.h"
 
 namespace ztcp::fuzz {
 namespace {
 
 constexpr MacAddress kMac{{2, 0, 0, 0, 0, 1}};
 constexpr MacAddress kPeerMac{{2, 0, 0, 0, 0, 2}};
-constexpr Ipv4Address kAddress{0x0a4d0101};
-constexpr Ipv4Address kPeerAddress{0x0a4d0102};
+constexpr Ipv4Address kIpv4{0x0a4d0101};
+constexpr Ipv4Address kPeerIpv4{0x0a4d0102};
+constexpr IpAddress kIpv6{0xfd00ULL << 48, 1};
+constexpr IpAddress kPeerIpv6{0xfd00ULL << 48, 2};
+constexpr IpAddress address(bool is_ipv6) { return is_ipv6 ? kIpv6 : kIpv4; }
+constexpr IpAddress peer_address(bool is_ipv6) { return is_ipv6 ? kPeerIpv6 : kPeerIpv4; }
 constexpr std::size_t kMaxHeldBytes = 8 * 10240;
 
 }  // namespace
@@ -50,10 +56,10 @@ void LiveStack::User::on_ended(TimePoint) {
 }
 void LiveStack::User::on_failed(TimePoint, Error) { stream = nullptr; }
 
-tcp::StackConfig LiveStack::config() {
+tcp::StackConfig LiveStack::config(bool is_ipv6) {
   tcp::StackConfig config;
   config.mac = kMac;
-  config.address = {kAddress, 24};
+  config.address = {address(is_ipv6), 24};
   config.max_connections = 4;
   config.max_held_bytes = kMaxHeldBytes;
   config.tcp.receive_window_bytes = 64U << 10;
@@ -61,9 +67,10 @@ tcp::StackConfig LiveStack::config() {
   return config;
 }
 
-LiveStack::LiveStack() : stack_(config(), {1, 2}), burst_(32), sent_bytes_(64U << 10) {
+LiveStack::LiveStack(bool is_ipv6)
+    : is_ipv6_(is_ipv6), stack_(config(is_ipv6), {1, 2}), burst_(32), sent_bytes_(64U << 10) {
   require(stack_.listen(kListeningPort, users_[0]).has_value());
-  // A peer connects to the listening port; its MAC is learnt from the SYN or by ARP.
+  // A peer connects to the listening port; its MAC is learnt from the SYN or by a request.
   const std::byte options[] = {std::byte{2}, std::byte{4}, std::byte{5}, std::byte{0xb4},
                                std::byte{4}, std::byte{2}, std::byte{1}, std::byte{1},
                                std::byte{1}, std::byte{3}, std::byte{3}, std::byte{7}};
@@ -79,20 +86,37 @@ void LiveStack::receive(RxFrame& frame) {
   turn();
 }
 
+std::vector<std::byte> LiveStack::packet(wire::IpProtocol protocol,
+                                         std::size_t payload_bytes) const {
+  const std::size_t ip_bytes = is_ipv6_ ? wire::kIpv6Bytes : wire::kIpv4Bytes;
+  std::vector<std::byte> bytes(wire::kEthernetBytes + ip_bytes + payload_bytes);
+  std::byte* ip = bytes.data() + wire::kEthernetBytes;
+  const auto type = is_ipv6_ ? wire::EtherType::kIpv6 : wire::EtherType::kIpv4;
+  wire::emit_ethernet({kMac, kPeerMac, 0, type}, bytes.data());
+  if (is_ipv6_)
+    wire::emit_ipv6({.source = kPeerIpv6,
+                     .destination = kIpv6,
+                     .protocol = protocol,
+                     .payload_bytes = static_cast<std::uint16_t>(payload_bytes)},
+                    ip);
+  else
+    wire::emit_ipv4({.source = kPeerIpv4,
+                     .destination = kIpv4,
+                     .protocol = protocol,
+                     .total_bytes = static_cast<std::uint16_t>(ip_bytes + payload_bytes)},
+                    ip);
+  return bytes;
+}
+
 void LiveStack::receive_segment(wire::TcpFlags flags, std::int32_t seq_offset,
                                 std::int32_t ack_offset, std::uint16_t window,
                                 std::span<const std::byte> options,
                                 std::span<const std::byte> payload) {
   const std::size_t option_bytes = std::min<std::size_t>((options.size() + 3) / 4 * 4, 40);
-  std::vector<std::byte> bytes(wire::kEthernetBytes + wire::kIpv4Bytes + wire::kTcpBytes +
-                               option_bytes);
-  wire::emit_ethernet({kMac, kPeerMac, 0, wire::EtherType::kIpv4}, bytes.data());
-  wire::Ipv4Header ip;
-  ip.source = kPeerAddress;
-  ip.destination = kAddress;
-  ip.total_bytes = static_cast<std::uint16_t>(bytes.size() - wire::kEthernetBytes + payload.size());
-  wire::emit_ipv4(ip, bytes.data() + wire::kEthernetBytes);
-  std::byte* tcp = bytes.data() + wire::kEthernetBytes + wire::kIpv4Bytes;
+  const std::size_t header_bytes = wire::kTcpBytes + option_bytes;
+  std::vector<std::byte> bytes = packet(wire::IpProtocol::kTcp, header_bytes + payload.size());
+  bytes.resize(bytes.size() - payload.size());
+  std::byte* tcp = bytes.data() + bytes.size() - header_bytes;
   wire::TcpHeader header;
   header.source_port = kPeerPort;
   header.destination_port = kListeningPort;
@@ -117,25 +141,36 @@ void LiveStack::receive_segment(wire::TcpFlags flags, std::int32_t seq_offset,
 
 void LiveStack::receive_icmp(std::uint8_t type, std::uint8_t code, std::uint16_t mtu_bytes,
                              std::int32_t seq_offset, std::size_t padding_bytes) {
-  const std::size_t message_bytes = wire::kEmittedIcmpErrorBytes + padding_bytes;
-  std::vector<std::byte> bytes(wire::kEthernetBytes + wire::kIpv4Bytes + message_bytes);
-  wire::emit_ethernet({kMac, kPeerMac, 0, wire::EtherType::kIpv4}, bytes.data());
-  wire::Ipv4Header ip;
-  ip.source = kPeerAddress;
-  ip.destination = kAddress;
-  ip.protocol = wire::IpProtocol::kIcmp;
-  ip.total_bytes = static_cast<std::uint16_t>(wire::kIpv4Bytes + message_bytes);
-  wire::emit_ipv4(ip, bytes.data() + wire::kEthernetBytes);
-  std::byte* message = bytes.data() + wire::kEthernetBytes + wire::kIpv4Bytes;
-  wire::emit_icmp_error({.type = wire::IcmpError::Type{type},
-                         .code = code,
-                         .next_hop_mtu_bytes = mtu_bytes,
-                         .source = {kAddress, kListeningPort},
-                         .destination = {kPeerAddress, kPeerPort},
-                         .sequence = stack_next_ + static_cast<std::uint32_t>(seq_offset)},
-                        message);
-  wire::store_be16(message + 2, 0);
-  wire::store_be16(message + 2, wire::internet_checksum({message, message_bytes}));
+  const Endpoint source{address(is_ipv6_), kListeningPort};
+  const Endpoint destination{peer_address(is_ipv6_), kPeerPort};
+  const std::uint32_t sequence = stack_next_ + static_cast<std::uint32_t>(seq_offset);
+  std::vector<std::byte> message(wire::kEmittedIcmpErrorBytes);
+  if (is_ipv6_) {
+    message = wire::icmpv6_error_message({.type = wire::Icmpv6Type{type},
+                                          .code = code,
+                                          .mtu_bytes = mtu_bytes,
+                                          .source = source,
+                                          .destination = destination,
+                                          .sequence = sequence},
+                                         destination.address);
+    message.resize(message.size() + padding_bytes);
+    wire::fill_icmpv6_checksum(destination.address, source.address, message);
+  } else {
+    wire::emit_icmp_error({.type = wire::IcmpError::Type{type},
+                           .code = code,
+                           .next_hop_mtu_bytes = mtu_bytes,
+                           .source = source,
+                           .destination = destination,
+                           .sequence = sequence},
+                          message.data());
+    message.resize(message.size() + padding_bytes);
+    wire::store_be16(message.data() + 2, 0);
+    wire::store_be16(message.data() + 2, wire::internet_checksum(message));
+  }
+  std::vector<std::byte> bytes =
+      packet(is_ipv6_ ? wire::IpProtocol::kIcmpv6 : wire::IpProtocol::kIcmp, message.size());
+  std::copy(message.begin(), message.end(),
+            bytes.end() - static_cast<std::ptrdiff_t>(message.size()));
   RxFrame frame;
   frame.head = bytes;
   receive(frame);
@@ -239,7 +274,7 @@ void LiveStack::abort() {
 void LiveStack::connect() {
   if (next_user_ == users_.size()) return;
   User& user = users_[next_user_];
-  if (auto stream = stack_.connect(now_, {kPeerAddress, kPeerPort}, user)) {
+  if (auto stream = stack_.connect(now_, {peer_address(is_ipv6_), kPeerPort}, user)) {
     user.stream = *stream;
     ++next_user_;
   }

@@ -21,7 +21,7 @@ class LiveStack {
   static constexpr std::uint16_t kListeningPort = 7471;
   static constexpr std::uint16_t kPeerPort = 40000;
 
-  LiveStack();
+  explicit LiveStack(bool is_ipv6);
 
   // A frame from outside. The stack may keep it; then its memory must outlive this object.
   void receive(RxFrame& frame);
@@ -29,7 +29,8 @@ class LiveStack {
   void receive_segment(wire::TcpFlags flags, std::int32_t seq_offset, std::int32_t ack_offset,
                        std::uint16_t window, std::span<const std::byte> options,
                        std::span<const std::byte> payload);
-  // A router's ICMP message about a segment of the established connection, or of one being opened.
+  // A router's ICMP or ICMPv6 message about a segment of the established connection, or of one
+  // being opened.
   void receive_icmp(std::uint8_t type, std::uint8_t code, std::uint16_t mtu_bytes,
                     std::int32_t seq_offset, std::size_t padding_bytes);
   void advance(Duration span);
@@ -64,8 +65,11 @@ class LiveStack {
   void check();
   void learn(const TxFrame& frame);
 
-  static tcp::StackConfig config();
+  static tcp::StackConfig config(bool is_ipv6);
+  // A packet from the peer, its payload zero.
+  std::vector<std::byte> packet(wire::IpProtocol protocol, std::size_t payload_bytes) const;
 
+  const bool is_ipv6_;
   tcp::Stack stack_;
   std::array<User, 4> users_;  // The listener's, then one per connect().
   std::size_t next_user_ = 1;

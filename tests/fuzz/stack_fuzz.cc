@@ -2,7 +2,8 @@
 // Copyright the ztcp authors
 //
 // The whole state machine: the input is a script of segments that nearly fit, passing time and
-// calls of the user. For any script the rules of Stream and Stack hold (see LiveStack).
+// calls of the user; one of odd length is of IPv6. For any script the rules of Stream and Stack
+// hold (see LiveStack).
 #include <chrono>
 #include <cstdint>
 
@@ -12,7 +13,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ztcp;
   fuzz::ByteSource script(data, size);
-  fuzz::LiveStack live;
+  fuzz::LiveStack live(/*is_ipv6=*/size % 2 != 0);
   static const std::vector<std::byte> payload(2048, std::byte{0x42});
   for (int steps = 0; !script.is_empty() && steps < 400; ++steps) {
     switch (script.u8() % 8) {

@@ -22,6 +22,7 @@ struct Case {
   std::uint16_t mtu_bytes = 9000;
   std::size_t receive_pieces = 1;
   std::uint32_t super_segment_bytes = 0;
+  bool is_ipv6 = false;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -69,6 +70,16 @@ std::vector<Case> cases() {
   Case super = both("super_segments", {.loss = 0.005});
   super.super_segment_bytes = 65535 - 80;
   all.push_back(super);
+  const auto over_ipv6 = [&](const char* name, Case c) {
+    c.name = name;
+    c.is_ipv6 = true;
+    all.push_back(c);
+  };
+  over_ipv6("ipv6_clean_1500", both("", {}, 1500));
+  over_ipv6("ipv6_corrupted", both("", {.corrupt = 0.02}));
+  over_ipv6("ipv6_small_mtu", both("", {.loss = 0.01, .reorder = 0.01}, 1280));
+  over_ipv6("ipv6_received_in_pieces", scattered);
+  over_ipv6("ipv6_super_segments", super);
   return all;
 }
 
@@ -78,6 +89,7 @@ TcpWorldOptions options_for(const Case& c, std::uint64_t seed) {
   options.world.backward = c.backward;
   options.world.seed = seed;
   options.world.receive_pieces = c.receive_pieces;
+  options.is_ipv6 = c.is_ipv6;
   options.stack.mtu_bytes = c.mtu_bytes;
   options.stack.max_super_segment_bytes = c.super_segment_bytes;
   options.stack.tx_checksum_offload = c.super_segment_bytes != 0;

@@ -273,11 +273,11 @@ TEST(Sessions, AProbeIsAnsweredByALivingProcess) {
   ASSERT_TRUE(pair.connect());
   ASSERT_TRUE(pair.world.run_until([&] { return pair.is_all_done(); })) << pair.world.why();
   ASSERT_TRUE(pair.world.run_for(1s)) << pair.world.why();
-  const Ipv4Address client = EngineWorld::config({}, 0).stack.address.address;
-  const Ipv4Address server = EngineWorld::config({}, 1).stack.address.address;
+  const IpAddress client = EngineWorld::config({}, 0).stack.address.address;
+  const IpAddress server = EngineWorld::config({}, 1).stack.address.address;
   for (const bool from_client : {true, false}) {
     ustack::Engine& asking = from_client ? pair.client : pair.server;
-    const Ipv4Address asked = from_client ? server : client;
+    const IpAddress asked = from_client ? server : client;
     const TimePoint begun = pair.world.now();
     ASSERT_LT(asking.stack().heard_from(asked), begun);
     asking.stack().probe(asked);

@@ -11,6 +11,7 @@
 #include "transport/wire/checksum.h"
 #include "transport/wire/frame_parser.h"
 #include "transport/wire/ipv4.h"
+#include "transport/wire/ipv6.h"
 
 namespace ztcp::sim {
 namespace {
@@ -19,12 +20,16 @@ namespace {
 void finish_checksums(Bytes& frame, std::size_t l2, std::size_t l3) {
   std::byte* ip = frame.data() + l2;
   std::byte* tcp = ip + l3;
-  wire::store_be16(ip + 10, 0);
-  wire::store_be16(ip + 10, wire::internet_checksum({ip, l3}));
+  if (l3 == wire::kIpv4Bytes) {
+    wire::store_be16(ip + 10, 0);
+    wire::store_be16(ip + 10, wire::internet_checksum({ip, l3}));
+  }
   const std::size_t tcp_bytes = frame.size() - l2 - l3;
   wire::store_be16(tcp + wire::kTcpChecksumOffset, 0);
-  auto sum = wire::pseudo_header_checksum(Ipv4Address{wire::load_be32(ip + 12)},
-                                          Ipv4Address{wire::load_be32(ip + 16)},
+  RxFrame view;
+  view.head = frame;
+  const wire::ParsedFrame parsed = wire::parse_frame(view);
+  auto sum = wire::pseudo_header_checksum(parsed.ip.source, parsed.ip.destination,
                                           static_cast<std::uint32_t>(tcp_bytes));
   sum.add({tcp, tcp_bytes});
   wire::store_be16(tcp + wire::kTcpChecksumOffset, sum.finish());
@@ -55,8 +60,10 @@ std::vector<Bytes> put_on_cable(const TxFrame& frame) {
     Bytes segment(header.begin(), header.end());
     const auto from = payload.begin() + static_cast<std::ptrdiff_t>(at);
     segment.insert(segment.end(), from, from + static_cast<std::ptrdiff_t>(size));
-    wire::store_be16(segment.data() + frame.l2_bytes + 2,
-                     static_cast<std::uint16_t>(segment.size() - frame.l2_bytes));
+    const bool is_ipv6 = frame.l3_bytes == wire::kIpv6Bytes;
+    const std::size_t ip_payload_at = is_ipv6 ? tcp_at : std::size_t{frame.l2_bytes};
+    wire::store_be16(segment.data() + frame.l2_bytes + (is_ipv6 ? 4 : 2),
+                     static_cast<std::uint16_t>(segment.size() - ip_payload_at));
     wire::store_be32(segment.data() + tcp_at + 4, first_sequence + static_cast<std::uint32_t>(at));
     if (at + size < payload.size())  // FIN and PSH belong to the last one.
       segment[tcp_at + 13] &= std::byte{0xf6};

@@ -18,6 +18,7 @@ inline constexpr std::uint16_t kPort = 7471;
 struct TcpWorldOptions {
   WorldOptions world;
   tcp::StackConfig stack;  // Both hosts'; addresses are filled in.
+  bool is_ipv6 = false;
   std::size_t client_bytes = 0;
   std::size_t server_bytes = 0;
 };
@@ -27,22 +28,24 @@ class TcpWorld {
   explicit TcpWorld(const TcpWorldOptions& options)
       : client_data(pattern(options.client_bytes, 101)),
         server_data(pattern(options.server_bytes, 202)),
-        client_stack(host_config(options.stack, 0), {1, 2}),
-        server_stack(host_config(options.stack, 1), {3, 4}),
+        is_ipv6(options.is_ipv6),
+        client_stack(host_config(options, 0), {1, 2}),
+        server_stack(host_config(options, 1), {3, 4}),
         client(client_data, server_data),
         server(server_data, client_data),
         world(client_stack, server_stack, options.world) {
     world.add_invariant([this] { return broken(); });
   }
 
-  static Ipv4Address address(std::size_t host) {
+  static IpAddress address(std::size_t host, bool is_ipv6 = false) {
+    if (is_ipv6) return {0xfd00ULL << 48, 0x101 + host};
     return Ipv4Address{0x0a4d0101 + static_cast<std::uint32_t>(host)};
   }
 
   // False with the reason in error() when the stack refuses at once.
   bool connect() {
     if (!server_stack.listen(kPort, server)) return false;
-    const auto stream = client_stack.connect(world.now(), {address(1), kPort}, client);
+    const auto stream = client_stack.connect(world.now(), {address(1, is_ipv6), kPort}, client);
     if (!stream) return false;
     client.attach(**stream);
     return true;
@@ -64,6 +67,7 @@ class TcpWorld {
 
   Bytes client_data;
   Bytes server_data;
+  const bool is_ipv6;
   tcp::Stack client_stack;
   tcp::Stack server_stack;
   App client;
@@ -71,9 +75,10 @@ class TcpWorld {
   World<tcp::Stack> world;
 
  private:
-  static tcp::StackConfig host_config(tcp::StackConfig config, std::size_t host) {
+  static tcp::StackConfig host_config(const TcpWorldOptions& options, std::size_t host) {
+    tcp::StackConfig config = options.stack;
     config.mac = MacAddress{{2, 0, 0, 0, 0, static_cast<std::uint8_t>(host + 1)}};
-    config.address = {address(host), 24};
+    config.address = {address(host, options.is_ipv6), 24};
     return config;
   }
 

@@ -165,6 +165,9 @@ class TurnHost final : private ustack::TurnEvents, private msg::ListenerEvents {
   void on_path_mtu(TimePoint, const tcp::PathMtuChange& change) override {
     path_changes.push_back(change);
   }
+  void on_duplicate_address(IpAddress own, const MacAddress& other) override {
+    told.push_back("duplicate " + to_string(own) + " at " + to_string(other));
+  }
   void on_nobody_left(TimePoint) override { told.push_back("nobody"); }
   void on_session(TimePoint, std::unique_ptr<msg::RecvSession> session) override {
     Bytes& inbox = *inboxes.at(receivers.size());

@@ -17,6 +17,10 @@ bool mark_congestion(Bytes& frame) {
   const auto parsed = wire::parse_frame(view);
   if (parsed.kind != wire::FrameKind::kTcp || parsed.ip.ecn == wire::Ecn::kNotCapable) return false;
   std::byte* ip = frame.data() + parsed.ethernet.header_bytes;
+  if (parsed.is_ipv6()) {
+    ip[1] |= std::byte{0x30};
+    return true;
+  }
   ip[1] |= std::byte{3};
   wire::store_be16(ip + 10, 0);
   wire::store_be16(ip + 10, wire::internet_checksum({ip, parsed.ip.header_bytes}));

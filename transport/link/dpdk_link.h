@@ -48,6 +48,7 @@ struct PciConfig {
   std::string address;  // "0000:3b:00.0", bound to vfio-pci.
   std::uint16_t mtu_bytes = 1500;
   std::uint16_t vlan_id = 0;  // VLAN of received frames; 0: untagged.
+  bool is_ipv6 = false;       // The family of received packets.
   int numa_node = -1;
   std::uint16_t queues = 1;
   bool fewer_queues_will_do = false;  // If the device has fewer queues, or does not spread packets.

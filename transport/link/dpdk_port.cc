@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -201,8 +202,9 @@ Status Port::configure() {
     }
     conf.rxmode.mtu = config_.mtu_bytes;
   }
-  constexpr std::uint64_t kSpreadBy = RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_TCP;
-  const std::uint64_t spread_by = info.flow_type_rss_offloads & kSpreadBy;
+  const std::uint64_t wanted = config_.is_ipv6 ? RTE_ETH_RSS_IPV6 | RTE_ETH_RSS_NONFRAG_IPV6_TCP
+                                               : RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_TCP;
+  const std::uint64_t spread_by = info.flow_type_rss_offloads & wanted;
   ZTCP_CHECK(limit_queues(std::min(info.max_rx_queues, info.max_tx_queues),
                           spread_by != 0 || spreads_untold(abilities_.driver)));
   if (config_.queues > 1 && spread_by != 0) {
@@ -251,7 +253,9 @@ std::shared_ptr<const wire::ReceiveSpread> Port::read_spread() const {
   for (const std::uint8_t byte :
        std::span(key).first(std::min<std::size_t>(hash.rss_key_len, key.size())))
     spread->key.push_back(std::byte{byte});
-  spread->hashes_ports = (hash.rss_hf & RTE_ETH_RSS_NONFRAG_IPV4_TCP) != 0;
+  const std::uint64_t by_ports =
+      config_.is_ipv6 ? RTE_ETH_RSS_NONFRAG_IPV6_TCP : RTE_ETH_RSS_NONFRAG_IPV4_TCP;
+  spread->hashes_ports = (hash.rss_hf & by_ports) != 0;
 
   std::vector<rte_eth_rss_reta_entry64> groups((info.reta_size + RTE_ETH_RETA_GROUP_SIZE - 1U) /
                                                RTE_ETH_RETA_GROUP_SIZE);
@@ -259,7 +263,7 @@ std::shared_ptr<const wire::ReceiveSpread> Port::read_spread() const {
   if (rte_eth_dev_rss_reta_query(id_, groups.data(), info.reta_size) != 0) return nullptr;
   for (std::uint16_t i = 0; i < info.reta_size; ++i)
     spread->table.push_back(groups[i / RTE_ETH_RETA_GROUP_SIZE].reta[i % RTE_ETH_RETA_GROUP_SIZE]);
-  return spread->is_complete() ? spread : nullptr;
+  return spread->is_complete(config_.is_ipv6) ? spread : nullptr;
 }
 
 std::uint32_t Port::copy_room_bytes() const {
@@ -383,7 +387,18 @@ Status Port::start() {
   control(config_, [&] { rc = rte_eth_dev_start(id_); });
   if (rc != 0)
     return fail(config_.driver_copies ? Errc::kNoDevice : Errc::kSystem, "rte_eth_dev_start", -rc);
+  if (config_.is_ipv6) admit_groups();
   return admit_vlan();
+}
+
+// Neighbours ask for this host's MAC in frames to a group. memif has no filter.
+void Port::admit_groups() {
+  const int rc = rte_eth_allmulticast_enable(id_);
+  if (rc == 0 || config_.driver_copies) return;
+  log::warn(
+      "{} ({}) does not accept multicast frames ({}), so hosts that ask for its MAC address by "
+      "neighbour discovery may get no answer: use IPv4 addresses on this network",
+      config_.device, abilities_.driver, std::strerror(-rc));
 }
 
 // Only a started device keeps the filter.

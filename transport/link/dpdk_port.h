@@ -27,6 +27,8 @@ struct PortConfig {
   std::string arguments;  // For a virtual device's driver, made from typed values.
   std::uint16_t mtu_bytes = 1500;
   std::uint16_t vlan_id = 0;  // VLAN that a filtering device must accept; 0: untagged frames only.
+  bool is_ipv6 = false;  // Of received packets: the queue is chosen by its addresses and ports, and
+                         // groups are received (neighbour discovery).
   int numa_node = -1;
   std::uint16_t queues = 1;
   bool fewer_queues_will_do = false;  // If the device has fewer queues, or does not spread packets.
@@ -126,6 +128,7 @@ class Port {
   std::uint32_t copy_room_bytes() const;
   Status set_up_queues();
   Status admit_vlan();
+  void admit_groups();
 
   static constexpr std::uint16_t kNoPort = 0xffff;
   PortConfig config_;

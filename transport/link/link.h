@@ -25,7 +25,8 @@ namespace ztcp::link {
 struct LinkCapabilities {
   std::uint16_t mtu_bytes = 1500;  // IP packet size: 1500, 9000, up to 65280 on memif.
   MacAddress mac;
-  bool tx_checksum = false;  // Finishes IPv4 and TCP checksums (see TxFrame::checksum_offload).
+  bool tx_checksum = false;  // Finishes IPv4 and TCP checksums, TCP's over IPv6 too (see
+                             // TxFrame::checksum_offload).
   bool rx_checksum = false;  // Sets RxFrame::checksum_good where it verified them.
   // Frames stay in this machine's memory, and their receiver has agreed: checksums are neither
   // computed nor verified, and the two flags above mean that they need not be.

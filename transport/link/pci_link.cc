@@ -132,6 +132,7 @@ Result<std::vector<std::unique_ptr<Link>>> open_pci(const PciConfig& config) {
   port_config.device = config.address;
   port_config.mtu_bytes = config.mtu_bytes;
   port_config.vlan_id = config.vlan_id;
+  port_config.is_ipv6 = config.is_ipv6;
   port_config.numa_node = config.numa_node;
   port_config.queues = config.queues;
   port_config.fewer_queues_will_do = config.fewer_queues_will_do;

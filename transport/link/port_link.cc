@@ -33,8 +33,8 @@ std::span<const std::byte> bytes_of(const rte_mbuf& mbuf) {
 }
 
 // True when the device has verified both checksums. virtio verifies only TCP's, or reports that the
-// sender's host never filled it (NONE: the data are known to be intact); the 20 bytes of IP are
-// then summed here.
+// sender's host never filled it (NONE: the data are known to be intact); the 20 bytes of IPv4 are
+// then summed here. IPv6 has no checksum of its own.
 bool checksums_verified(const rte_mbuf& mbuf) {
   const std::uint64_t l4 = mbuf.ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
   if (l4 != RTE_MBUF_F_RX_L4_CKSUM_GOOD && l4 != RTE_MBUF_F_RX_L4_CKSUM_NONE) return false;
@@ -43,6 +43,7 @@ bool checksums_verified(const rte_mbuf& mbuf) {
   if (ip == RTE_MBUF_F_RX_IP_CKSUM_BAD) return false;
   const auto* ethernet = rte_pktmbuf_mtod(&mbuf, const rte_ether_hdr*);
   if (mbuf.data_len < sizeof(rte_ether_hdr) + sizeof(rte_ipv4_hdr)) return false;
+  if (ethernet->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6)) return true;
   if (ethernet->ether_type != rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4)) return false;
   const auto* header = rte_pktmbuf_mtod_offset(&mbuf, const rte_ipv4_hdr*, sizeof(rte_ether_hdr));
   if (sizeof(rte_ether_hdr) + rte_ipv4_hdr_len(header) > mbuf.data_len) return false;

@@ -33,6 +33,7 @@ struct OffloadHeader {
   static constexpr std::uint8_t kNeedsChecksum = 1;  // flags
   static constexpr std::uint8_t kDataValid = 2;
   static constexpr std::uint8_t kSegmentTcpIpv4 = 1;  // gso_type
+  static constexpr std::uint8_t kSegmentTcpIpv6 = 4;
 
   std::uint8_t flags = 0;
   std::uint8_t gso_type = 0;
@@ -49,14 +50,16 @@ struct InterfaceRequest : ifreq {
   }
 };
 
-// RFC 1071 over an IPv4 header whose checksum field is zero.
-std::uint16_t ipv4_checksum(const std::byte* header, std::size_t size) {
+// RFC 1071. The kernel verifies IPv4's own checksum, as for any sender.
+void fill_ipv4_checksum(std::span<std::byte> header) {
+  header[10] = header[11] = std::byte{0};
   std::uint32_t sum = 0;
-  for (std::size_t i = 0; i + 1 < size; i += 2)
+  for (std::size_t i = 0; i + 1 < header.size(); i += 2)
     sum += std::to_integer<std::uint32_t>(header[i]) << 8U |
            std::to_integer<std::uint32_t>(header[i + 1]);
   while (sum >> 16U != 0) sum = (sum & 0xffffU) + (sum >> 16U);
-  return static_cast<std::uint16_t>(~sum);
+  header[10] = static_cast<std::byte>(~sum >> 8U & 0xffU);
+  header[11] = static_cast<std::byte>(~sum & 0xffU);
 }
 
 // Layout of received frames in memory: slots of one size. A frame of wire size fits one; a
@@ -223,15 +226,11 @@ class TapLink final : public Link {
       offload.flags = OffloadHeader::kNeedsChecksum;
       offload.checksum_start = static_cast<std::uint16_t>(frame.l2_bytes + frame.l3_bytes);
       offload.checksum_offset = kTcpChecksumOffset;
-      // The kernel verifies IP's own checksum, as for any sender.
-      std::byte* ip = header.data() + frame.l2_bytes;
-      ip[10] = ip[11] = std::byte{0};
-      const std::uint16_t sum = ipv4_checksum(ip, frame.l3_bytes);
-      ip[10] = static_cast<std::byte>(sum >> 8U);
-      ip[11] = static_cast<std::byte>(sum & 0xffU);
+      if (!frame.is_ipv6()) fill_ipv4_checksum({header.data() + frame.l2_bytes, frame.l3_bytes});
     }
     if (frame.segment_size_bytes != 0) {
-      offload.gso_type = OffloadHeader::kSegmentTcpIpv4;
+      offload.gso_type =
+          frame.is_ipv6() ? OffloadHeader::kSegmentTcpIpv6 : OffloadHeader::kSegmentTcpIpv4;
       offload.gso_size = frame.segment_size_bytes;
       offload.header_bytes = frame.header_bytes;
       // For segmentation the kernel expects the length in the pseudo-header sum.
@@ -315,7 +314,7 @@ Result<std::unique_ptr<Link>> open_tap(const TapConfig& config) {
     return tell(config, "TUNSETIFF",
                 "check that no other process has it and that it was made for this user "
                 "(ip tuntap add NAME mode tap vnet_hdr user USER)");
-  const unsigned offloads = config.offloads ? TUN_F_CSUM | TUN_F_TSO4 : 0U;
+  const unsigned offloads = config.offloads ? TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 : 0U;
   if (::ioctl(tap.get(), TUNSETOFFLOAD, offloads) != 0)
     return tell(config, "TUNSETOFFLOAD", "the kernel is older than offloads on tap interfaces");
   ZTCP_CHECK(check_mtu(config, control, created));

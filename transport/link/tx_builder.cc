@@ -148,10 +148,13 @@ void TxBuilder::request_offloads(const TxFrame& frame, rte_mbuf& head) const {
       static_cast<std::uint64_t>(frame.header_bytes - frame.l2_bytes - frame.l3_bytes);
   head.tx_offload = rte_mbuf_tx_offload(frame.l2_bytes, frame.l3_bytes, l4_bytes,
                                         frame.segment_size_bytes, 0, 0, 0);
-  head.ol_flags |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_TCP_CKSUM;
-  if (abilities_.tx_ipv4_checksum) {
-    head.ol_flags |= RTE_MBUF_F_TX_IP_CKSUM;
+  head.ol_flags |= RTE_MBUF_F_TX_TCP_CKSUM;
+  if (frame.is_ipv6()) {
+    head.ol_flags |= RTE_MBUF_F_TX_IPV6;
+  } else if (abilities_.tx_ipv4_checksum) {
+    head.ol_flags |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM;
   } else {
+    head.ol_flags |= RTE_MBUF_F_TX_IPV4;
     auto* ip = rte_pktmbuf_mtod_offset(&head, rte_ipv4_hdr*, frame.l2_bytes);
     ip->hdr_checksum = 0;
     ip->hdr_checksum = rte_ipv4_cksum(ip);

@@ -87,7 +87,7 @@ class Connection final : public Stream, public ListHook<> {
   // --- Neighbour, failures and ICMP
   void on_neighbour(MacAddress mac);
   void fail(TimePoint now, Errc code, const char* where);
-  // RFC 1191, with the checks of RFC 5927: `quoted` is in flight.
+  // RFC 1191 and 8201, with the checks of RFC 5927: `quoted` is in flight.
   void on_fragmentation_needed(TimePoint now, SeqNum quoted, std::uint32_t mtu_bytes);
   // Any other ICMP error. A hard one ends a connection that is not established (RFC 9293 SHLD-26,
   // RFC 5927 section 4); any other becomes the reason for a later timeout (SHLD-25).
@@ -125,9 +125,7 @@ class Connection final : public Stream, public ListHook<> {
     if (mac_known_) context_.ready.push(index_);
   }
 
-  void build_header() {
-    header_.build(context_.config, dscp_, mac_, local_port_, remote_, timestamps_);
-  }
+  void build_header() { context_.build(header_, dscp_, mac_, local_port_, remote_, timestamps_); }
 
   // connection_handshake.cc
   bool try_next_port(TimePoint now, const wire::TcpHeader& syn_ack);

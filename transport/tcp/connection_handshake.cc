@@ -16,7 +16,8 @@ void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
   events_ = nullptr;
   timestamps_ = sack_ = mac_known_ = syn_due_ = keepalive_due_ = active_ = reset_due_ = false;
   peer_window_shift_ = 0;
-  peer_mss_bytes_ = 536;  // RFC 9293 section 3.7.1: the default without the option.
+  // RFC 9293 section 3.7.1: the default without the option.
+  peer_mss_bytes_ = context_.config.is_ipv6() ? 1220 : 536;
   acked_reported_ = 0;
   keepalives_ = 0;
   challenged_ = TimePoint::min();

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Packet sizes that a connection's path carries: probes, routers' reports (RFC 1191, RFC 5927), and
-// black holes that appear under a running connection (RFC 4821 section 7.7, RFC 8899 section 4.3).
+// Packet sizes that a connection's path carries: probes, routers' reports (RFC 1191, 8201, 5927),
+// and black holes that appear under a running connection (RFC 4821 section 7.7, RFC 8899
+// section 4.3).
 #include <array>
 #include <cassert>
 #include <chrono>
 
 #include "transport/tcp/connection.h"
-#include "transport/wire/ipv4.h"
 
 namespace ztcp::tcp {
 namespace {
 
-// IPv4 packet sizes; the largest one below the lost size is tried next: Ethernet's MTU, that less
-// common tunnels, IPv6's minimum, and the size that each IPv4 host must accept (RFC 791).
+// Packet sizes; the largest one below the lost size is tried next: Ethernet's MTU, that less common
+// tunnels, IPv6's minimum, and for IPv4 the size that each host must accept (RFC 791).
 constexpr std::array<std::uint32_t, 5> kSmallerPackets = {1500, 1400, 1280, 1024, 576};
 
 // A repaired path is noticed after this long; RFC 8899 has 10 minutes for the Internet.
@@ -25,13 +25,15 @@ constexpr Duration kConfirmPause = std::chrono::seconds(1);
 }  // namespace
 
 std::uint32_t Connection::header_bytes() const {
-  return static_cast<std::uint32_t>(wire::kIpv4Bytes + header_.tcp_header_bytes());
+  return static_cast<std::uint32_t>(context_.config.ip_header_bytes() + header_.tcp_header_bytes());
 }
 
 // 0: there is no smaller one.
 std::uint32_t Connection::next_smaller_mss() const {
-  for (const std::uint32_t packet : kSmallerPackets)
+  for (const std::uint32_t packet : kSmallerPackets) {
+    if (packet < context_.config.least_packet_bytes()) break;
     if (packet - header_bytes() < sender_.mss_bytes()) return packet - header_bytes();
+  }
   return 0;
 }
 
@@ -49,10 +51,12 @@ void Connection::on_fragmentation_needed(TimePoint now, SeqNum quoted, std::uint
   if (!is_synchronized() || state_ == State::kTimeWait) return;
   const bool probe = path_.is_active() && quoted == path_.first();
   if (!probe && !sender_.is_in_flight(quoted)) return;
-  // RFC 1191 section 3 has no next hop below 68; such small values are an attack (RFC 5927 section
-  // 7.3) or useless here.
+  // RFC 1191 section 3 has no next hop below 68, and RFC 8201 section 4 none below 1280; such small
+  // values are an attack (RFC 5927 section 7.3) or useless here.
   const std::uint32_t before = sender_.mss_bytes();
-  if (mtu_bytes < header_bytes() + kLeastMssBytes || mtu_bytes - header_bytes() >= before) return;
+  const std::uint32_t least = context_.config.is_ipv6() ? context_.config.least_packet_bytes()
+                                                        : header_bytes() + kLeastMssBytes;
+  if (mtu_bytes < least || mtu_bytes - header_bytes() >= before) return;
   const std::uint32_t mss = mtu_bytes - header_bytes();
   sender_.lower_mss(now, mss);
   report_path(before, mss, PathMtuChange::Cause::kRouter);

@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "transport/wire/checksum.h"
+#include "transport/wire/ipv4.h"
+#include "transport/wire/ipv6.h"
 
 namespace ztcp::tcp {
 namespace {
@@ -33,26 +35,41 @@ std::size_t write_ethernet(const StackConfig& config, MacAddress to, wire::Ether
 }
 
 void HeaderTemplate::build(const StackConfig& config, std::uint8_t dscp, MacAddress to,
-                           std::uint16_t local_port, Endpoint remote, bool with_timestamps) {
+                           std::uint16_t local_port, Endpoint remote, std::uint32_t flow_label,
+                           bool with_timestamps) {
   bytes_.fill({});
   std::byte* p = bytes_.data();
-  l2_bytes_ =
-      static_cast<std::uint8_t>(write_ethernet(config, to, wire::EtherType::kIpv4, dscp, p));
+  is_ipv6_ = config.is_ipv6();
+  const auto type = is_ipv6_ ? wire::EtherType::kIpv6 : wire::EtherType::kIpv4;
+  l2_bytes_ = static_cast<std::uint8_t>(write_ethernet(config, to, type, dscp, p));
+  l3_bytes_ = static_cast<std::uint8_t>(config.ip_header_bytes());
+  tcp_at_ = static_cast<std::uint8_t>(l2_bytes_ + l3_bytes_);
   offload_ = config.tx_checksum_offload;
-
-  const wire::Ipv4Header ip{
-      .source = config.address.address, .destination = remote.address.v4(), .dscp = dscp};
-  wire::emit_ipv4(ip, p + l2_bytes_, /*offload=*/true);
   ip_sum_ = 0;
-  for (std::size_t i = 0; i < wire::kIpv4Bytes; i += 2)
-    ip_sum_ += wire::load_be16(p + l2_bytes_ + i);
-  pseudo_sum_ = wire::pseudo_header_checksum(ip.source, ip.destination, 0).folded();
+  const IpAddress own = config.address.address;
+  if (is_ipv6_) {
+    length_at_ = static_cast<std::uint8_t>(l2_bytes_ + 4);
+    length_counts_ = 0;
+    ecn_shift_ = 4;
+    wire::emit_ipv6(
+        {.source = own, .destination = remote.address, .dscp = dscp, .flow_label = flow_label},
+        p + l2_bytes_);
+  } else {
+    length_at_ = static_cast<std::uint8_t>(l2_bytes_ + 2);
+    length_counts_ = wire::kIpv4Bytes;
+    ecn_shift_ = 0;
+    wire::emit_ipv4({.source = own.v4(), .destination = remote.address.v4(), .dscp = dscp},
+                    p + l2_bytes_, /*offload=*/true);
+    for (std::size_t i = 0; i < wire::kIpv4Bytes; i += 2)
+      ip_sum_ += wire::load_be16(p + l2_bytes_ + i);
+  }
+  pseudo_sum_ = wire::pseudo_header_checksum(own, remote.address, 0).folded();
 
   wire::TcpHeader tcp;
   tcp.source_port = local_port;
   tcp.destination_port = remote.port;
   if (with_timestamps) tcp.options.timestamps = wire::Timestamps{};
-  tcp_bytes_ = static_cast<std::uint8_t>(wire::emit_tcp(tcp, p + l2_bytes_ + wire::kIpv4Bytes));
+  tcp_bytes_ = static_cast<std::uint8_t>(wire::emit_tcp(tcp, p + tcp_at_));
 }
 
 void HeaderTemplate::set_destination(MacAddress to) {
@@ -60,23 +77,24 @@ void HeaderTemplate::set_destination(MacAddress to) {
 }
 
 void HeaderTemplate::finish(wire::Ecn ecn, TxFrame& frame) const {
-  std::byte* ip = frame.header.data() + l2_bytes_;
   const auto ecn_bits = static_cast<std::uint8_t>(ecn);
-  ip[1] |= std::byte{ecn_bits};
-  std::byte* tcp = ip + wire::kIpv4Bytes;
-  const std::size_t tcp_header = frame.header_bytes - l2_bytes_ - wire::kIpv4Bytes;
+  frame.header[l2_bytes_ + 1U] |= std::byte{ecn_bits} << ecn_shift_;
+  std::byte* tcp = frame.header.data() + tcp_at_;
+  const std::size_t tcp_header = frame.header_bytes - tcp_at_;
   const auto tcp_bytes = static_cast<std::uint32_t>(tcp_header + frame.payload_bytes);
-  const auto total = static_cast<std::uint16_t>(wire::kIpv4Bytes + tcp_bytes);
-  wire::store_be16(ip + 2, total);
+  const auto length = static_cast<std::uint16_t>(length_counts_ + tcp_bytes);
+  wire::store_be16(frame.header.data() + length_at_, length);
   frame.checksum_offload = offload_;
   if (offload_) {
     // The link or NIC that cuts a super-segment adds the lengths.
-    const std::uint32_t length = frame.segment_size_bytes != 0 ? 0 : tcp_bytes;
+    const std::uint32_t pseudo_length = frame.segment_size_bytes != 0 ? 0 : tcp_bytes;
     wire::store_be16(tcp + wire::kTcpChecksumOffset,
-                     static_cast<std::uint16_t>(fold(pseudo_sum_ + length)));
+                     static_cast<std::uint16_t>(fold(pseudo_sum_ + pseudo_length)));
     return;
   }
-  wire::store_be16(ip + 10, static_cast<std::uint16_t>(~fold(ip_sum_ + total + ecn_bits)));
+  if (!is_ipv6_)
+    wire::store_be16(frame.header.data() + l2_bytes_ + 10,
+                     static_cast<std::uint16_t>(~fold(ip_sum_ + length + ecn_bits)));
   wire::Checksum sum;
   sum.add_u16(static_cast<std::uint16_t>(fold(pseudo_sum_ + tcp_bytes)));
   sum.add({tcp, tcp_header});
@@ -88,7 +106,7 @@ void HeaderTemplate::finish(wire::Ecn ecn, TxFrame& frame) const {
 void HeaderTemplate::write(const Fields& fields, TxFrame& frame) const {
   static_assert(sizeof bytes_ <= TxFrame::kHeaderCapacity);
   std::memcpy(frame.header.data(), bytes_.data(), sizeof bytes_);
-  std::byte* tcp = frame.header.data() + l2_bytes_ + wire::kIpv4Bytes;
+  std::byte* tcp = frame.header.data() + tcp_at_;
   wire::store_be32(tcp + kSequenceAt, fields.seq.raw());
   wire::store_be32(tcp + kAcknowledgmentAt, fields.ack.raw());
   wire::store_be16(tcp + wire::kTcpFlagsOffset,
@@ -99,15 +117,15 @@ void HeaderTemplate::write(const Fields& fields, TxFrame& frame) const {
     wire::store_be32(tcp + kTimestampsAt + 4, fields.timestamps.echo);
   }
   frame.l2_bytes = l2_bytes_;
-  frame.l3_bytes = wire::kIpv4Bytes;
-  frame.header_bytes = static_cast<std::uint16_t>(l2_bytes_ + wire::kIpv4Bytes + tcp_bytes_);
+  frame.l3_bytes = l3_bytes_;
+  frame.header_bytes = static_cast<std::uint16_t>(tcp_at_ + tcp_bytes_);
   finish(fields.ecn, frame);
 }
 
 void HeaderTemplate::write_with_options(const Fields& fields, const wire::TcpOptions& options,
                                         TxFrame& frame) const {
   std::memcpy(frame.header.data(), bytes_.data(), sizeof bytes_);
-  std::byte* tcp = frame.header.data() + l2_bytes_ + wire::kIpv4Bytes;
+  std::byte* tcp = frame.header.data() + tcp_at_;
   const wire::TcpHeader header{.source_port = wire::load_be16(tcp),
                                .destination_port = wire::load_be16(tcp + 2),
                                .sequence = fields.seq.raw(),
@@ -117,8 +135,8 @@ void HeaderTemplate::write_with_options(const Fields& fields, const wire::TcpOpt
                                .options = options};
   const std::size_t tcp_header = wire::emit_tcp(header, tcp);
   frame.l2_bytes = l2_bytes_;
-  frame.l3_bytes = wire::kIpv4Bytes;
-  frame.header_bytes = static_cast<std::uint16_t>(l2_bytes_ + wire::kIpv4Bytes + tcp_header);
+  frame.l3_bytes = l3_bytes_;
+  frame.header_bytes = static_cast<std::uint16_t>(tcp_at_ + tcp_header);
   frame.payload_bytes = 0;
   frame.fragment_count = 0;
   frame.segment_size_bytes = 0;

@@ -30,8 +30,9 @@ class HeaderTemplate {
     wire::Ecn ecn = wire::Ecn::kNotCapable;
   };
 
+  // `flow_label`: for IPv6.
   void build(const StackConfig& config, std::uint8_t dscp, MacAddress to, std::uint16_t local_port,
-             Endpoint remote, bool with_timestamps);
+             Endpoint remote, std::uint32_t flow_label, bool with_timestamps);
   void set_destination(MacAddress to);
 
   // Writes the headers of a segment whose fragments are in place: with timestamps if it was built
@@ -46,10 +47,16 @@ class HeaderTemplate {
  private:
   void finish(wire::Ecn ecn, TxFrame& frame) const;
 
-  std::array<std::byte, 88> bytes_;  // Ethernet, VLAN, IPv4, TCP with timestamps: 70.
+  std::array<std::byte, 96> bytes_;  // Ethernet, VLAN, IPv6, TCP with timestamps: 90.
   std::uint8_t l2_bytes_ = 0;
+  std::uint8_t l3_bytes_ = 0;
+  std::uint8_t tcp_at_ = 0;
   std::uint8_t tcp_bytes_ = 0;
+  std::uint8_t length_at_ = 0;      // IP's length field.
+  std::uint8_t length_counts_ = 0;  // Bytes of the IP header that it counts.
   bool offload_ = false;
+  bool is_ipv6_ = false;
+  std::uint8_t ecn_shift_ = 0;    // In the IP header's second byte.
   std::uint32_t ip_sum_ = 0;      // Sum of the IPv4 header without length and checksum.
   std::uint32_t pseudo_sum_ = 0;  // Sum of the pseudo header without length.
 };

@@ -2,7 +2,8 @@
 // Copyright the ztcp authors
 //
 // Numbers that attackers must not guess: initial sequence numbers (RFC 6528), timestamp offsets
-// (RFC 7323 section 7.1), source ports (RFC 6056 section 3.3.3), and positions in a hash table.
+// (RFC 7323 section 7.1), source ports (RFC 6056 section 3.3.3), flow labels (RFC 6437), and
+// positions in a hash table.
 // Owned by a Stack.
 #pragma once
 
@@ -34,13 +35,17 @@ class Unguessable {
   std::uint32_t port_offset(Endpoint local, Endpoint remote) {
     return static_cast<std::uint32_t>(hash(local, remote, kPort + ++connects_));
   }
+  // RFC 6437 section 3: one label for each flow, which lets routers spread flows over equal paths.
+  std::uint32_t flow_label(Endpoint local, Endpoint remote) const {
+    return static_cast<std::uint32_t>(hash(local, remote, kFlowLabel)) & 0xfffffU;
+  }
   // For a Demux.
   std::array<std::uint64_t, 2> table_secret() const {
     return {hash({}, {}, kSequence), hash({}, {}, kTimestamp)};
   }
 
  private:
-  enum Purpose : std::uint64_t { kSequence, kTimestamp, kPort };
+  enum Purpose : std::uint64_t { kSequence, kTimestamp, kPort, kFlowLabel = UINT64_MAX };
 
   std::uint64_t hash(Endpoint local, Endpoint remote, std::uint64_t purpose) const {
     const std::array<std::uint64_t, 6> name{local.address.high,

@@ -7,9 +7,8 @@
 
 namespace ztcp::tcp {
 
-Neighbours::Neighbours(MacAddress mac, Ipv4Prefix address, Ipv4Address gateway,
-                       std::size_t max_users, const std::array<std::uint64_t, 2>& secret,
-                       Counters& counters)
+Neighbours::Neighbours(MacAddress mac, IpPrefix address, IpAddress gateway, std::size_t max_users,
+                       const std::array<std::uint64_t, 2>& secret, Counters& counters)
     : mac_(mac),
       address_(address),
       gateway_(gateway),
@@ -25,11 +24,12 @@ Neighbours::Neighbours(MacAddress mac, Ipv4Prefix address, Ipv4Address gateway,
 }
 
 std::optional<IpAddress> Neighbours::next_hop(IpAddress destination) const {
-  if (!destination.is_v4()) return std::nullopt;
+  if (destination.is_v4() != address_.address.is_v4()) return std::nullopt;
   // A /32 has no neighbours but its gateway, which counts as on the link.
-  if (address_.contains(destination.v4())) return destination;
-  if (gateway_ != Ipv4Address{}) return gateway_;
-  return std::nullopt;
+  if (address_.contains(destination) || destination.is_link_local_v6()) return destination;
+  // No router forwards packets from a link-local address (RFC 4291 section 2.5.6).
+  if (gateway_ == IpAddress() || address_.address.is_link_local_v6()) return std::nullopt;
+  return gateway_;
 }
 
 // --- Users and entries
@@ -177,28 +177,27 @@ void Neighbours::on_timer(TimePoint now, std::uint32_t at) {
   }
 }
 
-std::optional<wire::ArpPacket> Neighbours::take_request(MacAddress& mac) {
+std::optional<Neighbours::Request> Neighbours::take_request() {
   while (!requests_.empty()) {
     Entry& e = entries_[requests_.pop()];
     if (!e.request_due) continue;  // It was answered, or its last user has left.
     e.request_due = false;
-    mac = e.proven && e.requests <= kUnicastRequests ? e.mac : kBroadcastMac;
-    return wire::ArpPacket{.operation = wire::ArpOperation::kRequest,
-                           .sender_mac = mac_,
-                           .sender_ip = address_.address,
-                           .target_mac = {},
-                           .target_ip = e.address.v4()};
+    const bool is_unicast = e.proven && e.requests <= kUnicastRequests;
+    return Request{e.address, is_unicast ? std::optional(e.mac) : std::nullopt};
   }
   return std::nullopt;
 }
 
 // --- Received packets
 
-// Whether a reply from `mac` answers the request sent: a unicast request can only be answered by
-// its target.
-bool Neighbours::may_answer(const Entry& e, const MacAddress& mac) {
+// Whether the claim answers the request sent: a unicast request can only be answered by its target,
+// and an answer without a MAC (RFC 4861 section 7.2.4) only confirms the known one.
+bool Neighbours::may_answer(const Entry& e, const Claim& claim) {
   const bool asked = e.asking && (e.requests > 1 || (e.requests == 1 && !e.request_due));
-  return asked && (!e.proven || e.requests > kUnicastRequests || e.mac == mac);
+  if (!claim.is_answer || !asked) return false;
+  if (e.proven && e.mac == claim.mac) return true;
+  if (!claim.names_mac) return false;
+  return !e.proven || (e.requests > kUnicastRequests && claim.may_replace_mac);
 }
 
 void Neighbours::on_claim(TimePoint now, std::uint32_t at, const MacAddress& mac) {
@@ -214,36 +213,62 @@ void Neighbours::on_claim(TimePoint now, std::uint32_t at, const MacAddress& mac
   }
 }
 
+bool Neighbours::is_plausible(const Claim& claim) {
+  // A group address is no host's, and this NIC is not its own neighbour.
+  if (!is_station(claim.mac) || claim.mac == mac_) {
+    ++counters_.arp_bad_sender;
+    return false;
+  }
+  if (claim.host == address_.address) {
+    ++counters_.arp_own_address_claimed;
+    return false;
+  }
+  return true;
+}
+
 std::optional<Neighbours::Change> Neighbours::on_arp(TimePoint now, const wire::ArpPacket& packet,
                                                      bool& reply_to) {
+  const bool for_us = address_.address == packet.target_ip;
+  const bool is_request = packet.operation == wire::ArpOperation::kRequest;
+  const Claim claim{
+      .host = packet.sender_ip, .mac = packet.sender_mac, .is_answer = for_us && !is_request};
   reply_to = false;
-  // A group address is no host's, and this NIC is not its own neighbour.
-  if (!is_station(packet.sender_mac) || packet.sender_mac == mac_) {
-    ++counters_.arp_bad_sender;
-    return std::nullopt;
-  }
-  if (packet.sender_ip == address_.address) {
-    ++counters_.arp_own_address_claimed;
-    return std::nullopt;
-  }
-  const bool for_us = packet.target_ip == address_.address;
-  reply_to = for_us && packet.operation == wire::ArpOperation::kRequest;
-  const std::uint32_t at = index_.find(key(packet.sender_ip));
+  if (!is_plausible(claim)) return std::nullopt;
+  reply_to = for_us && is_request;
+  return hear(now, claim);
+}
+
+std::optional<Neighbours::Change> Neighbours::on_message(TimePoint now,
+                                                         const wire::NeighbourMessage& message,
+                                                         IpAddress source, MacAddress frame_source,
+                                                         bool& reply_to) {
+  const bool is_advertisement = message.is_advertisement;
+  const Claim claim{.host = is_advertisement ? message.target : source,
+                    .mac = message.mac.value_or(frame_source),
+                    .is_answer = is_advertisement && message.is_solicited,
+                    .names_mac = message.mac.has_value(),
+                    .may_replace_mac = message.overrides};
+  reply_to = false;
+  if (!is_plausible(claim)) return std::nullopt;
+  reply_to = !is_advertisement && message.target == address_.address;
+  return hear(now, claim);
+}
+
+std::optional<Neighbours::Change> Neighbours::hear(TimePoint now, const Claim& claim) {
+  const std::uint32_t at = index_.find(key(claim.host));
   if (at == Demux::kNone) return std::nullopt;
   Entry& e = entries_[at];
-  const bool answered =
-      for_us && packet.operation == wire::ArpOperation::kReply && may_answer(e, packet.sender_mac);
-  if (!answered) {
+  if (!may_answer(e, claim)) {
     // A change of an unused entry is left to its next user to detect.
-    if (e.first_user != kNone) on_claim(now, at, packet.sender_mac);
+    if (e.first_user != kNone && claim.names_mac) on_claim(now, at, claim.mac);
     return std::nullopt;
   }
-  const bool same = e.proven && e.mac == packet.sender_mac;
+  const bool same = e.proven && e.mac == claim.mac;
   if (same && e.contested) ++counters_.arp_conflicts;
   if (!same && e.proven) ++counters_.arp_mac_changes;
   stop_asking(at);
   e.settled = now;
-  e.mac = packet.sender_mac;
+  e.mac = claim.mac;
   e.proven = true;
   if (same) return std::nullopt;
   return Change{at, e.mac};

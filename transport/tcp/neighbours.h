@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Maps IP addresses to MAC addresses, and destinations to the neighbour that leads there. Uses ARP
-// (RFC 826), so IPv4 only; there is no route to any other address.
+// Maps IP addresses to MAC addresses, and destinations to the neighbour that leads there: by ARP
+// (RFC 826) for an IPv4 address of our own, by neighbour discovery (RFC 4861) for an IPv6 one.
+// There is no route to an address of the other family.
 //
 // Only an answer to a request of our own is proof. Any other packet that names a MAC (a request, an
 // announcement, the frame that a SYN came in) is a claim: it may cause a request, and changes
 // nothing by itself. A proven neighbour is asked at its known address first; if it stays silent,
-// the request is broadcast, and the host that answers takes its place. Until then the old answer
-// stays in use. These are the states of RFC 4861 section 7.3: not proven, not asked: STALE; proven:
-// REACHABLE; proven and asked: PROBE. A request is caused by what RFC 1122 section 2.3.2.1 calls
-// advice from above: a connection that receives nothing.
+// the request goes to all (IPv6: to the group of the neighbour's address), and the host that
+// answers takes its place. Until then the old answer stays in use. These are the states of RFC 4861
+// section 7.3: not proven, not asked: STALE; proven: REACHABLE; proven and asked: PROBE. A request
+// is caused by what RFC 1122 section 2.3.2.1 calls advice from above: a connection that receives
+// nothing.
 //
 // Each connection is a user of its neighbour all its life, and entries are made for users alone:
 // frames from strangers cost a lookup and no memory, and never evict an entry in use. Proven
@@ -33,6 +35,7 @@
 #include "transport/tcp/timer_wheel.h"
 #include "transport/tcp/work_queue.h"
 #include "transport/wire/arp.h"
+#include "transport/wire/ndp.h"
 
 namespace ztcp::tcp {
 
@@ -50,7 +53,7 @@ class Neighbours {
   static constexpr Duration kPause = std::chrono::milliseconds(500);
 
   // `secret` keeps attackers from choosing addresses that collide.
-  Neighbours(MacAddress mac, Ipv4Prefix address, Ipv4Address gateway, std::size_t max_users,
+  Neighbours(MacAddress mac, IpPrefix address, IpAddress gateway, std::size_t max_users,
              const std::array<std::uint64_t, 2>& secret, Counters& counters);
 
   // The next hop to `destination`: itself, or the gateway. Nothing: there is no route.
@@ -73,6 +76,9 @@ class Neighbours {
   // Takes an ARP packet; returns the entry that it proved or changed. Sets `reply_to` when it asks
   // for our address.
   std::optional<Change> on_arp(TimePoint now, const wire::ArpPacket& packet, bool& reply_to);
+  // The same for a message of neighbour discovery, from `source` in a frame from `frame_source`.
+  std::optional<Change> on_message(TimePoint now, const wire::NeighbourMessage& message,
+                                   IpAddress source, MacAddress frame_source, bool& reply_to);
   // Calls fn(user) for each connection that a change concerns. fn must not join or leave.
   template <class Fn>
   void for_each_user(const Change& change, Fn&& fn) const {
@@ -85,9 +91,12 @@ class Neighbours {
   void on_timers(TimePoint now);
   TimePoint next_deadline() const { return asking_ == 0 ? kNever : wheel_.next_deadline(); }
 
-  // The next request to send; `mac` receives its destination. May be nothing although
-  // has_request().
-  std::optional<wire::ArpPacket> take_request(MacAddress& mac);
+  struct Request {
+    IpAddress target;
+    std::optional<MacAddress> to;  // Nothing: to all hosts, or to the target's group.
+  };
+  // The next request to send. May be nothing although has_request().
+  std::optional<Request> take_request();
   bool has_request() const { return !requests_.empty(); }
 
   // Size of the table, entries in use included.
@@ -127,12 +136,22 @@ class Neighbours {
   void send_request(TimePoint now, std::uint32_t at);
   void stop_asking(std::uint32_t at);
   void on_timer(TimePoint now, std::uint32_t at);
-  static bool may_answer(const Entry& e, const MacAddress& mac);
+  struct Claim {
+    IpAddress host;
+    MacAddress mac;
+    bool is_answer = false;       // To a request of ours.
+    bool names_mac = true;        // False: `mac` is the frame's source.
+    bool may_replace_mac = true;  // Where another is proven (RFC 4861: the override flag).
+  };
+  // Counts a packet that no honest neighbour sends. True: `claim` is another host's.
+  bool is_plausible(const Claim& claim);
+  std::optional<Change> hear(TimePoint now, const Claim& claim);
+  static bool may_answer(const Entry& e, const Claim& claim);
   void on_claim(TimePoint now, std::uint32_t at, const MacAddress& mac);
 
   MacAddress mac_;
-  Ipv4Prefix address_;
-  Ipv4Address gateway_;
+  IpPrefix address_;
+  IpAddress gateway_;
   Counters& counters_;
   std::vector<Entry> entries_;
   std::vector<User> users_;

@@ -15,6 +15,8 @@
 #include "core/clock.h"
 #include "transport/tcp/congestion_control.h"
 #include "transport/tcp/cubic.h"
+#include "transport/wire/ipv4.h"
+#include "transport/wire/ipv6.h"
 #include "transport/wire/receive_spread.h"
 
 namespace ztcp::tcp {
@@ -70,8 +72,8 @@ struct Shard {
 
 struct StackConfig {
   MacAddress mac;
-  Ipv4Prefix address;
-  Ipv4Address gateway;        // 0.0.0.0: none. May be outside the prefix (clouds with /32).
+  IpPrefix address{Ipv4Address{}, 32};  // Its family is that of all connections.
+  IpAddress gateway;  // Unspecified ("::"): none. May be outside the prefix (clouds with /32).
   std::uint16_t vlan_id = 0;  // 0: untagged.
   // Priority of tagged frames, 0-7. Absent: the upper three bits of the packet's DSCP.
   std::optional<std::uint8_t> vlan_priority{};
@@ -89,6 +91,11 @@ struct StackConfig {
   std::uint16_t ephemeral_port_last = 60999;
   Shard shard;
   TcpSettings tcp;
+
+  bool is_ipv6() const { return !address.address.is_v4(); }
+  std::uint16_t ip_header_bytes() const { return is_ipv6() ? wire::kIpv6Bytes : wire::kIpv4Bytes; }
+  // No path carries less (RFC 8200 section 5), or is expected to (RFC 791).
+  std::uint16_t least_packet_bytes() const { return is_ipv6() ? wire::kIpv6LeastMtuBytes : 576; }
 };
 
 }  // namespace ztcp::tcp

@@ -78,7 +78,7 @@ class SourcePorts {
   // Frames to our own address never pass the NIC.
   bool is_predicted(Endpoint remote, int tried) const {
     return is_shared() && shard_.spread != nullptr && shard_.spread->hashes_ports &&
-           tried < kTriesBelieved && remote.address.is_v4() && remote.address != own_;
+           tried < kTriesBelieved && remote.address != own_;
   }
 
   const Shard shard_;

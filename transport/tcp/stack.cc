@@ -26,7 +26,8 @@ constexpr Duration kHandshakeGrace = std::chrono::milliseconds(10);
 // Segments in a window like our own, twice as many for short ones in the first window; a window
 // that has grown is filled with bulk.
 std::size_t records_for(const StackConfig& config) {
-  const std::size_t each = std::max<std::size_t>(config.mtu_bytes, 576) - 52;
+  const std::size_t each =
+      std::max<std::size_t>(config.mtu_bytes, 576) - config.ip_header_bytes() - 32U;
   const std::size_t most = config.tcp.receive_window_bytes / each;
   const std::size_t first =
       std::min(config.tcp.receive_window_bytes, TcpSettings::kFirstWindowBytes) / each;
@@ -87,28 +88,49 @@ Stack::Impl::Impl(const StackConfig& config, const std::array<std::uint64_t, 2>&
   announce();
 }
 
-// RFC 5227 section 3: neighbours that have this address with another MAC update it.
+// RFC 5227 section 3: neighbours that have this address with another MAC update it. An IPv6 address
+// is probed instead.
 void Stack::Impl::announce() {
   const StackConfig& config = context.config;
+  probe_due = config.is_ipv6();
   // Once per NIC.
-  if (config.address.address == Ipv4Address{} || config.shard.index != 0) return;
-  write_arp({.operation = wire::ArpOperation::kRequest,
-             .sender_mac = config.mac,
-             .sender_ip = config.address.address,
-             .target_mac = {},
-             .target_ip = config.address.address},
-            kBroadcastMac);
+  if (probe_due || config.address.address == Ipv4Address{} || config.shard.index != 0) return;
+  write_request({.target = config.address.address, .to = std::nullopt});
+}
+
+TxFrame* Stack::Impl::add_control_frame(MacAddress to, wire::EtherType type, std::uint8_t dscp) {
+  TxFrame* frame = context.control.add();
+  if (frame == nullptr) return nullptr;
+  const std::size_t l2 = write_ethernet(context.config, to, type, dscp, frame->header.data());
+  frame->l2_bytes = static_cast<std::uint8_t>(l2);
+  frame->l3_bytes = 0;
+  frame->header_bytes = static_cast<std::uint16_t>(l2);
+  return frame;
 }
 
 void Stack::Impl::write_arp(const wire::ArpPacket& packet, MacAddress to) {
-  TxFrame* frame = context.control.add();
+  TxFrame* frame = add_control_frame(to, wire::EtherType::kArp, context.config.dscp);
   if (frame == nullptr) return;
-  std::byte* p = frame->header.data();
-  const std::size_t l2 =
-      write_ethernet(context.config, to, wire::EtherType::kArp, context.config.dscp, p);
-  frame->l2_bytes = static_cast<std::uint8_t>(l2);
-  frame->l3_bytes = 0;
-  frame->header_bytes = static_cast<std::uint16_t>(l2 + wire::emit_arp(packet, p + l2));
+  const std::size_t size = wire::emit_arp(packet, frame->header.data() + frame->l2_bytes);
+  frame->header_bytes = static_cast<std::uint16_t>(frame->l2_bytes + size);
+}
+
+void Stack::Impl::write_request(const Neighbours::Request& request) {
+  const StackConfig& config = context.config;
+  const IpAddress own = config.address.address;
+  if (config.is_ipv6()) {
+    const IpAddress group = wire::solicited_node(request.target);
+    write_neighbour_message({.target = request.target, .mac = config.mac}, own,
+                            request.to ? request.target : group,
+                            request.to.value_or(wire::group_mac(group)));
+    return;
+  }
+  write_arp({.operation = wire::ArpOperation::kRequest,
+             .sender_mac = config.mac,
+             .sender_ip = own.v4(),
+             .target_mac = {},
+             .target_ip = request.target.v4()},
+            request.to.value_or(kBroadcastMac));
 }
 
 void Stack::Impl::reap() {
@@ -195,10 +217,10 @@ std::size_t Stack::collect(TimePoint now, std::span<TxFrame> out) {
   StackContext& context = impl_->context;
   std::size_t count = 0;
   impl_->reap();  // Connections that the user aborted since the last call.
-  while (context.neighbours.has_request() && !context.control.full()) {
-    MacAddress to;
-    if (const auto request = context.neighbours.take_request(to)) impl_->write_arp(*request, to);
-  }
+  if (impl_->probe_due) [[unlikely]]
+    impl_->probe_own_address(now);
+  while (context.neighbours.has_request() && !context.control.full())
+    if (const auto request = context.neighbours.take_request()) impl_->write_request(*request);
   while (count < out.size() && context.control.take(out[count])) ++count;
 
   // Round-robin: a connection with more to send is queued again behind the others.
@@ -215,7 +237,8 @@ std::size_t Stack::collect(TimePoint now, std::span<TxFrame> out) {
 
 TimePoint Stack::next_deadline() const {
   const StackContext& context = impl_->context;
-  if (!context.ready.empty() || !context.control.empty() || context.neighbours.has_request())
+  if (!context.ready.empty() || !context.control.empty() || context.neighbours.has_request() ||
+      impl_->probe_due)
     return TimePoint{};  // collect() has frames to send now.
   return std::min(context.wheel.next_deadline(), context.neighbours.next_deadline());
 }
@@ -238,8 +261,9 @@ Result<Stream*> Stack::connect(TimePoint now, Endpoint remote, StreamEvents& eve
   const StackConfig& config = context.config;
   const auto next_hop = context.neighbours.next_hop(remote.address);
   // RFC 9293 MUST-46: never to a multicast or broadcast address.
-  if (!next_hop || !config.address.may_be_host(remote.address.v4()))
+  if (!next_hop || !config.address.may_be_host(remote.address))
     return fail(Errc::kNoRoute, "tcp connect");
+  if (impl_->duplicate) return fail(Errc::kBadConfig, "duplicate address");
   const auto port = context.choose_port(remote, /*tried=*/0);
   if (!port) return fail(Errc::kBusy, "tcp connect");
   const std::uint32_t index = impl_->take_slot(now, /*for_us=*/true);
@@ -292,6 +316,10 @@ void Stack::for_each_connection(
 std::optional<PathMtuChange> Stack::take_path_change() {
   return impl_->context.path_changes.take();
 }
+
+void Stack::announce() { impl_->announce(); }
+
+std::optional<MacAddress> Stack::duplicate() const { return impl_->duplicate; }
 
 const Counters& Stack::counters() const { return impl_->context.counters; }
 

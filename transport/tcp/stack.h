@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// One NIC's userspace TCP/IP: ARP, IPv4, ICMP and every TCP connection on it. A value: no thread,
-// no clock, no device, no allocation after construction, no log. Frames and time come in as
-// arguments; frames to send and the next deadline come out.
+// One NIC's userspace TCP/IP: ARP, IPv4 and ICMP, or IPv6, ICMPv6 and neighbour discovery, and
+// every TCP connection on it. A value: no thread, no clock, no device, no allocation after
+// construction, no log. Frames and time come in as arguments; frames to send and the next deadline
+// come out.
 //
 // Owned by the one thread that owns the NIC (ustack::Engine in the product, a test's World in the
 // simulator).
@@ -74,8 +75,9 @@ struct Counters {
   std::uint64_t connections_failed = 0;
   std::uint64_t syn_dropped_table_full = 0;
   std::uint64_t ports_passed_over = 0;  // Their answers came to another stack's queue.
-  std::uint64_t arp_unresolved = 0;     // Connects that failed without an ARP reply.
-  std::uint64_t arp_mac_changes = 0;    // A neighbour answers from another MAC than before.
+  // ARP, and neighbour discovery for an IPv6 address.
+  std::uint64_t arp_unresolved = 0;   // Connects that failed without an ARP reply.
+  std::uint64_t arp_mac_changes = 0;  // A neighbour answers from another MAC than before.
   // Another host claimed a neighbour's address, and the neighbour still answers from its old MAC:
   // two hosts with one address, or a forged packet.
   std::uint64_t arp_conflicts = 0;
@@ -125,7 +127,8 @@ class Stack {
   //
   // Opens a connection from a random port of the ephemeral range. Events start after this call has
   // returned.
-  // Fails with kFull when the connection table is full, with kNoRoute when there is no route.
+  // Fails with kFull when the connection table is full, with kNoRoute when there is no route, with
+  // kBadConfig when another host has our address.
   Result<Stream*> connect(TimePoint now, Endpoint remote, StreamEvents& events);
   // Fails with kBusy when the port is taken.
   Status listen(std::uint16_t port, StreamAcceptor& acceptor);
@@ -142,6 +145,14 @@ class Stack {
   // Connections with data or FIN unacknowledged. Zero: the process may end without data loss at any
   // peer.
   std::size_t unfinished() const;
+
+  // To be called when the link came up after the stack was made: frames sent before were lost.
+  // Tells neighbours of our address; an IPv6 address is probed, without waiting for the result (RFC
+  // 4429).
+  void announce();
+  // The host that answered the probe of our IPv6 address: connect() fails from then on. Nothing: no
+  // host did.
+  std::optional<MacAddress> duplicate() const;
 
   const Counters& counters() const;
   // The next change of a path that was not fetched yet; nothing: no more.

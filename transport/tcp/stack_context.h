@@ -29,7 +29,6 @@
 #include "transport/tcp/stack.h"
 #include "transport/tcp/timer_wheel.h"
 #include "transport/tcp/work_queue.h"
-#include "transport/wire/ipv4.h"
 
 namespace ztcp::tcp {
 
@@ -55,7 +54,8 @@ struct StackContext {
 
   // Payload of a full-size segment without options.
   std::uint16_t mss_bytes() const {
-    return static_cast<std::uint16_t>(config.mtu_bytes - wire::kIpv4Bytes - wire::kTcpBytes);
+    return static_cast<std::uint16_t>(config.mtu_bytes - config.ip_header_bytes() -
+                                      wire::kTcpBytes);
   }
   Endpoint local(std::uint16_t port) const { return {config.address.address, port}; }
 
@@ -86,6 +86,14 @@ struct StackContext {
     retired.push_back(index);
   }
 
+  // For a connection's segments.
+  void build(HeaderTemplate& header, std::uint8_t dscp, MacAddress to, std::uint16_t local_port,
+             Endpoint remote, bool with_timestamps) const {
+    const std::uint32_t flow_label =
+        config.is_ipv6() ? unguessable.flow_label(local(local_port), remote) : 0;
+    header.build(config, dscp, to, local_port, remote, flow_label, with_timestamps);
+  }
+
   struct Reset {
     MacAddress to;
     Endpoint remote;
@@ -99,8 +107,8 @@ struct StackContext {
     TxFrame* frame = control.add();
     if (frame == nullptr) return;
     HeaderTemplate header;
-    header.build(config, reset.dscp.value_or(config.dscp), reset.to, reset.local_port, reset.remote,
-                 /*with_timestamps=*/false);
+    build(header, reset.dscp.value_or(config.dscp), reset.to, reset.local_port, reset.remote,
+          /*with_timestamps=*/false);
     const wire::TcpFlags flags = reset.with_ack ? wire::kRst | wire::kAck : wire::kRst;
     header.write({.seq = reset.seq,
                   .ack = reset.ack,

@@ -45,22 +45,24 @@ Verdict judge(const wire::IcmpError& error) {
 
 }  // namespace
 
+void Stack::Impl::copy_payload(const RxFrame& frame, const wire::ParsedFrame& parsed,
+                               std::span<std::byte> out) {
+  std::size_t at = 0;
+  wire::for_each_piece(frame, parsed.payload_offset, out.size(), [&](auto piece) {
+    std::memcpy(out.data() + at, piece.data(), piece.size());
+    at += piece.size();
+  });
+}
+
 void Stack::Impl::on_icmp(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed) {
   if (!wire::verify_icmp_checksums(frame, parsed)) {
     ++context.counters.rx_bad_checksum;
     return;
   }
-  const auto copy_to = [&](std::span<std::byte> out) {
-    std::size_t at = 0;
-    wire::for_each_piece(frame, parsed.payload_offset, out.size(), [&](auto piece) {
-      std::memcpy(out.data() + at, piece.data(), piece.size());
-      at += piece.size();
-    });
-  };
   std::array<std::byte, wire::kIcmpErrorBytes> beginning;
   const auto head =
       std::span(beginning).first(std::min<std::size_t>(parsed.payload_bytes, beginning.size()));
-  copy_to(head);
+  copy_payload(frame, parsed, head);
   if (const auto error = wire::parse_icmp_error(head)) {
     if (!on_icmp_error(now, *error)) pass_on(frame);
     return;
@@ -71,7 +73,7 @@ void Stack::Impl::on_icmp(TimePoint now, RxFrame& frame, const wire::ParsedFrame
       !context.control.empty())
     return;
   const std::span<std::byte> message = std::span(echo).first(parsed.payload_bytes);
-  copy_to(message);
+  copy_payload(frame, parsed, message);
   answer_echo(parsed, message);
 }
 
@@ -92,23 +94,19 @@ bool Stack::Impl::on_icmp_error(TimePoint now, const wire::IcmpError& error) {
 }
 
 void Stack::Impl::answer_echo(const wire::ParsedFrame& parsed, std::span<std::byte> message) {
-  TxFrame* reply = context.control.add();
+  const std::uint8_t dscp = parsed.ip.dscp;  // RFC 1122 section 3.2.1.6: the request's.
+  TxFrame* reply = add_control_frame(parsed.ethernet.source, wire::EtherType::kIpv4, dscp);
   if (reply == nullptr) return;
   wire::make_echo_reply(message);
-  const std::uint8_t dscp = parsed.ip.dscp;  // RFC 1122 section 3.2.1.6: the request's.
-  std::byte* p = reply->header.data();
-  const std::size_t l2 =
-      write_ethernet(context.config, parsed.ethernet.source, wire::EtherType::kIpv4, dscp, p);
   const wire::Ipv4Header ip{
-      .source = context.config.address.address,
+      .source = context.config.address.address.v4(),
       .destination = parsed.ip.source.v4(),
       .protocol = wire::IpProtocol::kIcmp,
       .dscp = dscp,
       .total_bytes = static_cast<std::uint16_t>(wire::kIpv4Bytes + message.size())};
-  wire::emit_ipv4(ip, p + l2);
-  reply->l2_bytes = static_cast<std::uint8_t>(l2);
+  wire::emit_ipv4(ip, reply->header.data() + reply->l2_bytes);
   reply->l3_bytes = wire::kIpv4Bytes;
-  reply->header_bytes = static_cast<std::uint16_t>(l2 + wire::kIpv4Bytes);
+  reply->header_bytes = static_cast<std::uint16_t>(reply->l2_bytes + wire::kIpv4Bytes);
   reply->fragment_count = 1;
   reply->fragments[0] = {message.data(), static_cast<std::uint32_t>(message.size()), kUnmapped};
   reply->payload_bytes = static_cast<std::uint32_t>(message.size());

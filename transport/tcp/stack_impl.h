@@ -3,7 +3,8 @@
 //
 // The implementation of Stack: the slots of all connections, the memory they share, and the path of
 // frames from Ethernet to a connection. stack.cc: set-up and the calls; stack_input.cc and
-// stack_icmp.cc: received frames.
+// stack_icmp.cc,
+// stack_icmpv6.cc: received frames.
 #pragma once
 
 #include <array>
@@ -19,6 +20,7 @@
 #include "transport/tcp/stack_context.h"
 #include "transport/wire/header_run.h"
 #include "transport/wire/icmp.h"
+#include "transport/wire/ndp.h"
 
 namespace ztcp::tcp {
 
@@ -47,7 +49,10 @@ struct Stack::Impl {
   // `beyond`: the last sequence number of the connection that this one replaces.
   void on_syn(TimePoint now, const wire::ParsedFrame& parsed, std::optional<SeqNum> beyond);
   bool may_come_from(const wire::ParsedFrame& parsed) const;
+  // Whether a frame that is not TCP is for this host.
+  bool is_for_us(const wire::ParsedFrame& parsed) const;
   void on_arp(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed);
+  void on_neighbour_change(const std::optional<Neighbours::Change>& change);
   // For stacks that share a NIC. hand_over(): if another stack owns the segment, hands it to that
   // one and returns true. pass_on(): passes a frame that concerns all stacks once around.
   bool hand_over(RxFrame& frame, const wire::ParsedFrame& parsed);
@@ -57,6 +62,18 @@ struct Stack::Impl {
   // False: it concerns none of our connections.
   bool on_icmp_error(TimePoint now, const wire::IcmpError& error);
   void answer_echo(const wire::ParsedFrame& parsed, std::span<std::byte> message);
+  // Copies the first bytes of the frame's payload.
+  static void copy_payload(const RxFrame& frame, const wire::ParsedFrame& parsed,
+                           std::span<std::byte> out);
+  // stack_icmpv6.cc
+  void on_icmpv6(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed);
+  void on_neighbour_message(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed,
+                            const wire::NeighbourMessage& message);
+  void answer_icmpv6_echo(const wire::ParsedFrame& parsed, std::span<std::byte> message);
+  void write_neighbour_message(const wire::NeighbourMessage& message, IpAddress source,
+                               IpAddress destination, MacAddress to);
+  void write_mld_report();
+  void probe_own_address(TimePoint now);
 
   void end_turn(TimePoint now);
   void reap();
@@ -69,6 +86,9 @@ struct Stack::Impl {
   void drop(Connection& connection);
   void drop_oldest(IntrusiveList<Connection>& line);
   void write_arp(const wire::ArpPacket& packet, MacAddress to);
+  void write_request(const Neighbours::Request& request);
+  // A frame with its Ethernet header, to be sent by the next collect(); nullptr: there is no room.
+  TxFrame* add_control_frame(MacAddress to, wire::EtherType type, std::uint8_t dscp);
   void announce();
 
   StackContext context;
@@ -78,6 +98,10 @@ struct Stack::Impl {
   WorkQueue touched;            // Connections with segments in this burst.
   wire::HeaderRun headers;      // Parses the current frame.
   std::vector<std::byte> echo;  // One ICMP message at a time is answered; more are dropped.
+  // IPv6: duplicate address detection (RFC 4862 section 5.4).
+  bool probe_due = false;
+  TimePoint probed_until{};             // An answer before proves a duplicate.
+  std::optional<MacAddress> duplicate;  // The host that has our address, too.
 };
 
 }  // namespace ztcp::tcp

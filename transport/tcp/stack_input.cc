@@ -33,20 +33,39 @@ void Stack::Impl::on_frame(TimePoint now, RxFrame& frame) {
     on_tcp(now, frame, parsed);
     return;
   }
-  const bool is_arp = parsed.kind == wire::FrameKind::kArp;
-  const bool is_ours =
-      parsed.kind != wire::FrameKind::kForeign && is_station(parsed.ethernet.source) &&
-      parsed.ethernet.vlan_id == config.vlan_id &&
-      (parsed.ethernet.destination == config.mac || parsed.ethernet.destination == kBroadcastMac) &&
-      (is_arp || parsed.ip.destination == config.address.address);
   if (parsed.kind == wire::FrameKind::kMalformed)
     ++context.counters.rx_malformed;
-  else if (!is_ours || !(is_arp || may_come_from(parsed)))
+  else if (!is_for_us(parsed))
     ++context.counters.rx_not_for_us;
-  else if (is_arp)
+  else if (parsed.kind == wire::FrameKind::kArp)
     on_arp(now, frame, parsed);
-  else
+  else if (parsed.kind == wire::FrameKind::kIcmp)
     on_icmp(now, frame, parsed);
+  else
+    on_icmpv6(now, frame, parsed);
+}
+
+bool Stack::Impl::is_for_us(const wire::ParsedFrame& parsed) const {
+  const StackConfig& config = context.config;
+  if (!is_station(parsed.ethernet.source) || parsed.ethernet.vlan_id != config.vlan_id)
+    return false;
+  const MacAddress to = parsed.ethernet.destination;
+  const bool is_to_us = to == config.mac || to == kBroadcastMac;
+  const IpAddress own = config.address.address;
+  switch (parsed.kind) {
+    case wire::FrameKind::kArp:
+      return is_to_us && !config.is_ipv6();
+    case wire::FrameKind::kIcmp:
+      return is_to_us && parsed.ip.destination == own && may_come_from(parsed);
+    case wire::FrameKind::kIcmpv6: {
+      const IpAddress group = parsed.ip.destination;
+      const bool is_our_group = group == wire::solicited_node(own) || group == wire::kAllNodes;
+      return config.is_ipv6() &&
+             (group == own ? to == config.mac : is_our_group && to == wire::group_mac(group));
+    }
+    default:
+      return false;
+  }
 }
 
 void Stack::Impl::on_tcp(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed) {
@@ -110,8 +129,8 @@ void Stack::Impl::pass_on(RxFrame& frame) const {
 // group address, and our own address only in our own frames. The MAC addresses have been checked
 // before.
 bool Stack::Impl::may_come_from(const wire::ParsedFrame& parsed) const {
-  const Ipv4Prefix& ours = context.config.address;
-  return ours.may_be_host(parsed.ip.source.v4()) &&
+  const IpPrefix& ours = context.config.address;
+  return ours.may_be_host(parsed.ip.source) &&
          (parsed.ip.source != ours.address || parsed.ethernet.source == context.config.mac);
 }
 
@@ -151,7 +170,7 @@ void Stack::Impl::on_unexpected(const wire::ParsedFrame& parsed) {
 void Stack::Impl::on_syn(TimePoint now, const wire::ParsedFrame& parsed,
                          std::optional<SeqNum> beyond) {
   const auto next_hop = context.neighbours.next_hop(parsed.ip.source);
-  if (!next_hop) {
+  if (!next_hop || duplicate) {
     ++context.counters.rx_not_for_us;
     return;
   }
@@ -166,6 +185,12 @@ void Stack::Impl::on_syn(TimePoint now, const wire::ParsedFrame& parsed,
   connections[index].open_passive(now, parsed, *next_hop, beyond);
 }
 
+void Stack::Impl::on_neighbour_change(const std::optional<Neighbours::Change>& change) {
+  if (!change) return;
+  context.neighbours.for_each_user(
+      *change, [&](std::uint32_t user) { connections[user].on_neighbour(change->mac); });
+}
+
 void Stack::Impl::on_arp(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed) {
   const auto packet = wire::parse_arp(frame.head.subspan(parsed.payload_offset));
   if (!packet) {
@@ -173,18 +198,15 @@ void Stack::Impl::on_arp(TimePoint now, RxFrame& frame, const wire::ParsedFrame&
     return;
   }
   bool reply = false;
-  if (const auto change = context.neighbours.on_arp(now, *packet, reply)) {
-    context.neighbours.for_each_user(
-        *change, [&](std::uint32_t user) { connections[user].on_neighbour(change->mac); });
-  }
+  on_neighbour_change(context.neighbours.on_arp(now, *packet, reply));
   const bool is_of_others = is_station(packet->sender_mac) &&
                             packet->sender_mac != context.config.mac &&
-                            packet->sender_ip != context.config.address.address;
+                            context.config.address.address != packet->sender_ip;
   if (is_of_others) pass_on(frame);
   if (!reply || context.was_handed_over(frame)) return;
   write_arp({.operation = wire::ArpOperation::kReply,
              .sender_mac = context.config.mac,
-             .sender_ip = context.config.address.address,
+             .sender_ip = context.config.address.address.v4(),
              .target_mac = packet->sender_mac,
              .target_ip = packet->sender_ip},
             packet->sender_mac);

@@ -56,12 +56,12 @@ struct ConnectionStatistics {
 // The packet size that the path to a host carries has changed.
 struct PathMtuChange {
   enum class Cause : std::uint8_t {
-    kRouter,   // A router reported it (RFC 1191).
+    kRouter,   // A router reported it (RFC 1191, 8201).
     kSilence,  // Packets of the old size stay unanswered while small ones do not.
     kProbe,    // A probe of the larger size got through.
   };
   IpAddress remote;
-  std::uint32_t before_bytes = 0;  // IPv4 packets.
+  std::uint32_t before_bytes = 0;  // IP packets.
   std::uint32_t now_bytes = 0;     // 0: a new connection fails.
   Cause cause{};
 };

@@ -219,6 +219,7 @@ class DpdkNics final : public NicSource {
     out.address = nic.pci;
     out.mtu_bytes = nic.mtu_bytes;
     out.vlan_id = nic.vlan_id;
+    out.is_ipv6 = !nic.address.address.is_v4();
     out.numa_node = nic.numa_node;
     out.queues = queues_of(nic);
     out.fewer_queues_will_do = nic.queues == config::kAutoQueues;

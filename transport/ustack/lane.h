@@ -69,6 +69,9 @@ class Lane final : public comms::Backend, private TurnEvents {
   void on_path_mtu(TimePoint now, const tcp::PathMtuChange& change) override {
     nic_log_.path_mtu(now, change);
   }
+  void on_duplicate_address(IpAddress own, const MacAddress& other) override {
+    nic_log_.duplicate_address(own, other);
+  }
   void on_nobody_left(TimePoint now) override { nic_log_.nobody_left(now, counts()); }
   void on_watch(TimePoint now) override;
 

@@ -18,8 +18,8 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   const auto ms = [](std::uint32_t n) { return std::chrono::milliseconds(n); };
   EngineConfig out;
   out.stack.mac = link.mac;
-  out.stack.address = nic.address.v4();
-  out.stack.gateway = nic.gateway.value_or(Ipv4Address{});
+  out.stack.address = nic.address;
+  out.stack.gateway = nic.gateway.value_or(IpAddress());
   out.stack.vlan_id = nic.vlan_id;
   if (nic.vlan_priority >= 0)
     out.stack.vlan_priority = static_cast<std::uint8_t>(nic.vlan_priority);

@@ -48,8 +48,9 @@ constexpr std::array<Words, kTroubles> kWords = {{
      "another host may be forging segments of this NIC's connections: open its network to the "
      "job's hosts alone"},
     {Trouble::kArpConflicts,
-     {"received", "ARP packets with a new or conflicting MAC address"},
-     "two hosts have one address, or a host forges ARP: compare the addresses of the hosts' NICs, "
+     {"received", "ARP or neighbour discovery packets with a new or conflicting MAC address"},
+     "two hosts have one address, or a host forges packets: compare the addresses of the hosts' "
+     "NICs, "
      "and look up the ports of these MAC addresses at the switch"},
 }};
 
@@ -145,6 +146,17 @@ void NicLog::path_mtu(TimePoint now, const tcp::PathMtuChange& change) {
     }
   }
   add(larger ? log::Level::kInfo : log::Level::kWarn, [&] { return path_text(change); });
+}
+
+std::string duplicate_text(IpAddress own, const MacAddress& other) {
+  return fmt::format(
+      "the host with MAC address {} has address {}, too (duplicate address detection): connections "
+      "from this NIC fail; give each NIC an address of its own in its host's ztcp.conf",
+      to_string(other), to_string(own));
+}
+
+void NicLog::duplicate_address(IpAddress own, const MacAddress& other) {
+  add(log::Level::kWarn, [&] { return duplicate_text(own, other); });
 }
 
 void NicLog::nobody_left(TimePoint now, const NicCounts& counts) {

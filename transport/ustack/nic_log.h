@@ -29,6 +29,9 @@ std::string warning(const Finding& finding);
 // "packets of 9000 bytes do not reach 10.0.0.2, small ones do: a connection goes on with ..."
 std::string path_text(const tcp::PathMtuChange& change);
 
+// "address fd00::1 belongs to the host with MAC address ..., too: ..."
+std::string duplicate_text(IpAddress own, const MacAddress& other);
+
 class NicLog {
  public:
   // Least time between two lines "no connection is left": some jobs open and close connections in a
@@ -53,6 +56,7 @@ class NicLog {
   void warn(const Finding& finding);
   // Once a minute for each host unless the MTU shrinks again: all connections to it see the change.
   void path_mtu(TimePoint now, const tcp::PathMtuChange& change);
+  void duplicate_address(IpAddress own, const MacAddress& other);
   void nobody_left(TimePoint now, const NicCounts& counts);
 
  private:

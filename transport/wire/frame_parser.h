@@ -27,7 +27,7 @@ enum class FrameKind : std::uint8_t {
 struct ParsedFrame {
   FrameKind kind = FrameKind::kMalformed;
   EthernetHeader ethernet;
-  IpHeader ip;  // Of the family that ethernet.type names.
+  IpHeader ip;  // The family is ethernet.type.
   TcpHeader tcp;
   // After the innermost header named above, counted from the frame's first byte. Ethernet padding
   // is not part of it.

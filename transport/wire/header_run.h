@@ -45,7 +45,7 @@ class HeaderRun {
 
   ParsedFrame parsed_;
   Common common_;
-  Layout layout_ = Layout::kNone;  // Of the run: parsed_ describes a frame with common_.
+  Layout layout_ = Layout::kNone;  // Otherwise parsed_ describes a frame with common_.
 };
 
 }  // namespace ztcp::wire

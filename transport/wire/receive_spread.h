@@ -3,7 +3,7 @@
 //
 // How a NIC chooses the queue of a received packet (receive side scaling): a Toeplitz hash over the
 // packet's addresses, and over its ports where the NIC uses them, selects an entry of a table of
-// queues. IPv4 only, like the stack.
+// queues.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +18,27 @@ namespace ztcp::wire {
 struct ReceiveSpread {
   std::vector<std::byte> key;
   std::vector<std::uint16_t> table;  // The queue, by the hash modulo the table's size.
-  bool hashes_ports = true;
+  bool hashes_ports = true;          // Of TCP, and of the address family that the NIC has.
 
-  // The key is long enough, and every packet finds a queue.
-  bool is_complete() const { return key.size() >= kInputBytes + 4 && !table.empty(); }
+  // The key is long enough for the family, and every packet finds a queue.
+  bool is_complete(bool is_ipv6) const {
+    return key.size() >= 2 * address_bytes(is_ipv6) + kPortsBytes + 4 && !table.empty();
+  }
 
-  // For a packet from `source` to `destination`, both IPv4.
+  // For a packet from `source` to `destination`, both of one family, and a complete key.
   std::uint32_t hash(Endpoint source, Endpoint destination) const {
-    std::byte input[kInputBytes];
-    store_be32(input, source.address.v4().value);
-    store_be32(input + 4, destination.address.v4().value);
-    store_be16(input + 8, source.port);
-    store_be16(input + 10, destination.port);
-    const std::size_t input_bytes = hashes_ports ? kInputBytes : kAddressBytes;
+    std::byte input[kMostInputBytes];
+    std::size_t size = put(source.address, input);
+    size += put(destination.address, input + size);
+    if (hashes_ports) {
+      store_be16(input + size, source.port);
+      store_be16(input + size + 2, destination.port);
+      size += kPortsBytes;
+    }
     // For each set bit of the input: the 32 bits of the key that begin at its position.
     std::uint32_t sum = 0;
     std::uint32_t window = load_be32(key.data());
-    for (std::size_t i = 0; i < input_bytes; ++i) {
+    for (std::size_t i = 0; i < size; ++i) {
       const auto in = std::to_integer<unsigned>(input[i]);
       const auto next = std::to_integer<unsigned>(key[i + 4]);
       for (unsigned bit = 8; bit-- > 0;) {
@@ -49,8 +53,19 @@ struct ReceiveSpread {
   }
 
  private:
-  static constexpr std::size_t kAddressBytes = 8;
-  static constexpr std::size_t kInputBytes = 12;
+  static constexpr std::size_t kPortsBytes = 4;
+  static constexpr std::size_t kMostInputBytes = 36;
+  static constexpr std::size_t address_bytes(bool is_ipv6) { return is_ipv6 ? 16 : 4; }
+
+  static std::size_t put(IpAddress address, std::byte* out) {
+    if (address.is_v4()) {
+      store_be32(out, address.v4().value);
+    } else {
+      store_be64(out, address.high);
+      store_be64(out + 8, address.low);
+    }
+    return address_bytes(!address.is_v4());
+  }
 };
 
 }  // namespace ztcp::wire

@@ -11,6 +11,8 @@
 #include "transport/wire/arp.h"
 #include "transport/wire/checksum.h"
 #include "transport/wire/ipv4.h"
+#include "transport/wire/ipv6.h"
+#include "transport/wire/ndp.h"
 
 namespace ztcp::tcp::test {
 namespace {
@@ -51,10 +53,10 @@ std::unique_ptr<Frame> arp_reply(const wire::ArpPacket& request) {
 
 }  // namespace
 
-StackConfig test_config() {
+StackConfig test_config(bool is_ipv6) {
   StackConfig config;
   config.mac = kOurMac;
-  config.address = {kOurIp, 24};
+  config.address = {our_ip(is_ipv6), static_cast<std::uint8_t>(is_ipv6 ? 64 : 24)};
   config.max_connections = 16;
   return config;
 }
@@ -92,9 +94,14 @@ void User::on_failed(TimePoint, Error error) {
 }
 
 std::unique_ptr<Frame> frame_from_peer(const Seg& seg, std::uint16_t our_port,
-                                       std::uint16_t peer_port) {
+                                       std::uint16_t peer_port, bool is_ipv6) {
   std::array<std::byte, 128> header;
-  std::size_t at = wire::emit_ethernet({.destination = kOurMac, .source = kPeerMac}, header.data());
+  const std::size_t at =
+      wire::emit_ethernet({.destination = kOurMac,
+                           .source = kPeerMac,
+                           .vlan_id = 0,
+                           .type = is_ipv6 ? wire::EtherType::kIpv6 : wire::EtherType::kIpv4},
+                          header.data());
   wire::TcpHeader tcp;
   tcp.source_port = peer_port;
   tcp.destination_port = our_port;
@@ -103,20 +110,49 @@ std::unique_ptr<Frame> frame_from_peer(const Seg& seg, std::uint16_t our_port,
   tcp.window = seg.window;
   tcp.flags = seg.flags;
   tcp.options = seg.options;
-  const std::size_t tcp_at = at + wire::kIpv4Bytes;
-  const std::size_t tcp_bytes = wire::emit_tcp(tcp, header.data() + tcp_at);
-  wire::Ipv4Header ip;
-  ip.source = kPeerIp;
-  ip.destination = kOurIp;
-  ip.ecn = seg.ecn;
-  ip.total_bytes = static_cast<std::uint16_t>(wire::kIpv4Bytes + tcp_bytes + seg.payload.size());
-  wire::emit_ipv4(ip, header.data() + at);
-  Bytes bytes(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(tcp_at + tcp_bytes));
+  const std::size_t tcp_at = at + (is_ipv6 ? wire::kIpv6Bytes : wire::kIpv4Bytes);
+  const std::size_t segment_bytes =
+      wire::emit_tcp(tcp, header.data() + tcp_at) + seg.payload.size();
+  if (is_ipv6) {
+    wire::emit_ipv6({.source = kPeerIpv6,
+                     .destination = kOurIpv6,
+                     .payload_bytes = static_cast<std::uint16_t>(segment_bytes)},
+                    header.data() + at);
+  } else {
+    wire::Ipv4Header ip;
+    ip.source = kPeerIp;
+    ip.destination = kOurIp;
+    ip.ecn = seg.ecn;
+    ip.total_bytes = static_cast<std::uint16_t>(wire::kIpv4Bytes + segment_bytes);
+    wire::emit_ipv4(ip, header.data() + at);
+  }
+  const std::size_t header_bytes = tcp_at + segment_bytes - seg.payload.size();
+  Bytes bytes(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(header_bytes));
   bytes.insert(bytes.end(), seg.payload.begin(), seg.payload.end());
   wire::Checksum sum = wire::pseudo_header_checksum(
-      kPeerIp, kOurIp, static_cast<std::uint32_t>(bytes.size() - tcp_at));
+      peer_ip(is_ipv6), our_ip(is_ipv6), static_cast<std::uint32_t>(bytes.size() - tcp_at));
   sum.add(std::span(bytes).subspan(tcp_at));
   wire::store_be16(bytes.data() + tcp_at + wire::kTcpChecksumOffset, sum.finish());
+  return received(std::move(bytes));
+}
+
+std::unique_ptr<Frame> icmpv6_from_peer(Bytes message, IpAddress source, IpAddress destination,
+                                        std::uint8_t hop_limit) {
+  wire::fill_icmpv6_checksum(source, destination, message);
+  Bytes bytes(wire::kEthernetBytes + wire::kIpv6Bytes);
+  wire::emit_ethernet(
+      {.destination = destination.is_multicast() ? wire::group_mac(destination) : kOurMac,
+       .source = kPeerMac,
+       .vlan_id = 0,
+       .type = wire::EtherType::kIpv6},
+      bytes.data());
+  wire::emit_ipv6({.source = source,
+                   .destination = destination,
+                   .protocol = wire::IpProtocol::kIcmpv6,
+                   .hop_limit = hop_limit,
+                   .payload_bytes = static_cast<std::uint16_t>(message.size())},
+                  bytes.data() + wire::kEthernetBytes);
+  bytes.insert(bytes.end(), message.begin(), message.end());
   return received(std::move(bytes));
 }
 
@@ -158,7 +194,7 @@ void Peer::fill_timestamps(Seg& seg) const {
 
 void Peer::open(const wire::TcpOptions& options, bool answer_probe) {
   timestamps_ = options.timestamps.has_value();
-  const auto stream = stack.connect(now, {kPeerIp, peer_port}, user);
+  const auto stream = stack.connect(now, {peer_ip(config.is_ipv6()), peer_port}, user);
   ASSERT_TRUE(stream);
   user.stream = *stream;
   const Seg syn = collect_one();
@@ -238,7 +274,7 @@ void Peer::send_burst(std::vector<Seg> segs) {
   std::vector<std::unique_ptr<Frame>> frames;
   for (Seg& seg : segs) {
     fill_timestamps(seg);
-    frames.push_back(frame_from_peer(seg, our_port, peer_port));
+    frames.push_back(frame_from_peer(seg, our_port, peer_port, config.is_ipv6()));
   }
   deliver(std::move(frames));
 }
@@ -276,24 +312,50 @@ Seg Peer::parse(const TxFrame& tx) {
           .ecn = parsed.ip.ecn};
 }
 
+std::unique_ptr<Frame> Peer::answer_to(const TxFrame& frame) {
+  const Bytes bytes = bytes_of(frame);
+  RxFrame rx;
+  rx.head = bytes;
+  const wire::ParsedFrame parsed = wire::parse_frame(rx);
+  const auto packet = std::span<const std::byte>(bytes).subspan(parsed.payload_offset);
+  if (parsed.kind == wire::FrameKind::kArp) {
+    const auto request = wire::parse_arp(packet);
+    return request && request->target_ip == kPeerIp ? arp_reply(*request) : nullptr;
+  }
+  EXPECT_TRUE(wire::verify_icmp_checksums(rx, parsed));
+  const auto request = wire::parse_neighbour_message(parsed.ip, packet);
+  if (!request || request->is_advertisement || request->target != kPeerIpv6) return nullptr;
+  Bytes answer(wire::kEmittedNdpBytes);
+  wire::emit_neighbour_message({.is_advertisement = true,
+                                .target = kPeerIpv6,
+                                .mac = kPeerMac,
+                                .is_router = false,
+                                .is_solicited = true,
+                                .overrides = true},
+                               kPeerIpv6, kOurIpv6, answer.data());
+  return icmpv6_from_peer(std::move(answer), kPeerIpv6, kOurIpv6);
+}
+
 std::vector<Seg> Peer::collect() {
   std::vector<Seg> segs;
   std::vector<TxFrame> out(64);
   raw.clear();
+  others.clear();
   for (std::size_t count = stack.collect(now, out); count > 0; count = stack.collect(now, out)) {
     std::vector<std::unique_ptr<Frame>> answers;
     for (std::size_t i = 0; i < count; ++i) {
-      if (out[i].l3_bytes != 0) {
+      const Bytes bytes = bytes_of(out[i]);
+      RxFrame rx;
+      rx.head = bytes;
+      if (wire::parse_frame(rx).kind == wire::FrameKind::kTcp) {
         raw.push_back(out[i]);
         segs.push_back(parse(out[i]));
-        continue;
+      } else if (auto answer = answer_to(out[i])) {
+        ++arp_requests;
+        answers.push_back(std::move(answer));
+      } else {
+        others.push_back(bytes);
       }
-      const auto request = wire::parse_arp(std::span<const std::byte>(out[i].header)
-                                               .first(out[i].header_bytes)
-                                               .subspan(out[i].l2_bytes));
-      if (!request || request->target_ip != kPeerIp) continue;
-      ++arp_requests;
-      answers.push_back(arp_reply(*request));
     }
     if (!answers.empty()) deliver(std::move(answers));
   }
@@ -313,20 +375,21 @@ void Peer::write(std::size_t bytes) {
   ASSERT_TRUE(user.stream->write({}, std::span(&fragment, 1)));
 }
 
-StackConfig right_config() {
-  StackConfig config = test_config();
+StackConfig right_config(bool is_ipv6) {
+  StackConfig config = test_config(is_ipv6);
   config.mac = kPeerMac;
-  config.address = {kPeerIp, 24};
+  config.address.address = peer_ip(is_ipv6);
   return config;
 }
 
-Pair::Pair() : Pair(test_config(), right_config()) {}
-Pair::Pair(const StackConfig& l, const StackConfig& r) : left(l, {1, 2}), right(r, {3, 4}) {
+Pair::Pair(bool is_ipv6) : Pair(test_config(is_ipv6), right_config(is_ipv6)) {}
+Pair::Pair(const StackConfig& l, const StackConfig& r)
+    : left(l, {1, 2}), right(r, {3, 4}), is_ipv6_(l.is_ipv6()) {
   EXPECT_TRUE(right.listen(kListenPort, server));
 }
 
 void Pair::connect() {
-  const auto stream = left.connect(now, {kPeerIp, kListenPort}, client);
+  const auto stream = left.connect(now, {peer_ip(is_ipv6_), kListenPort}, client);
   ASSERT_TRUE(stream);
   client.stream = *stream;
   pump();

@@ -29,6 +29,10 @@ inline constexpr MacAddress kOurMac{{0x02, 0, 0, 0, 0, 1}};
 inline constexpr MacAddress kPeerMac{{0x02, 0, 0, 0, 0, 2}};
 inline constexpr Ipv4Address kOurIp{0x0a000001};
 inline constexpr Ipv4Address kPeerIp{0x0a000002};
+inline constexpr IpAddress kOurIpv6{0xfd00ULL << 48, 0x1'0001};
+inline constexpr IpAddress kPeerIpv6{0xfd00ULL << 48, 0x1'0002};
+constexpr IpAddress our_ip(bool is_ipv6) { return is_ipv6 ? kOurIpv6 : kOurIp; }
+constexpr IpAddress peer_ip(bool is_ipv6) { return is_ipv6 ? kPeerIpv6 : kPeerIp; }
 inline constexpr std::uint16_t kPeerPort = 7000;
 inline constexpr std::uint16_t kListenPort = 7471;
 
@@ -40,7 +44,7 @@ inline TimePoint at(Duration since_start) { return TimePoint{} + 1h + since_star
 
 inline double in_ms(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
-StackConfig test_config();
+StackConfig test_config(bool is_ipv6 = false);
 
 // A stream's user.
 class User final : public StreamEvents, public StreamAcceptor {
@@ -85,7 +89,10 @@ struct Frame {
   RxFrame view;
 };
 std::unique_ptr<Frame> frame_from_peer(const Seg& seg, std::uint16_t our_port,
-                                       std::uint16_t peer_port);
+                                       std::uint16_t peer_port, bool is_ipv6 = false);
+// A frame from the peer with an ICMPv6 message, whose checksum is filled in.
+std::unique_ptr<Frame> icmpv6_from_peer(Bytes message, IpAddress source, IpAddress destination,
+                                        std::uint8_t hop_limit = 255);
 
 Bytes pattern(std::size_t size, std::uint8_t first = 0);
 std::string flags_of(const Seg& seg);
@@ -118,7 +125,8 @@ class Peer {
   // A bare ACK of everything up to `ack`, with the newest timestamps.
   void ack(std::uint32_t ack, std::vector<wire::SackBlock> sack = {});
 
-  // All frames that the Stack has for the peer now (ARP is answered and not returned).
+  // All segments that the Stack has for the peer now. Requests for the peer's MAC are answered, and
+  // no other frames returned.
   std::vector<Seg> collect();
   // The only one.
   Seg collect_one();
@@ -146,12 +154,15 @@ class Peer {
   std::uint32_t peer_nxt() const { return peer_first() + peer_sent; }
   std::uint32_t peer_sent = 0;  // By send_data().
   std::vector<TxFrame> raw;     // Frames of the last collect().
-  int arp_requests = 0;         // Answered so far.
+  int arp_requests = 0;         // Answered so far, of either family.
+  std::vector<Bytes> others;    // Frames of the last collect() that are neither.
   std::deque<std::unique_ptr<Frame>> held;
   std::size_t mss = 1448;
 
  private:
   Seg parse(const TxFrame& frame);
+  // The answer, if it is a request for the peer's MAC.
+  std::unique_ptr<Frame> answer_to(const TxFrame& frame);
   void fill_timestamps(Seg& seg) const;
   void deliver(std::vector<std::unique_ptr<Frame>> frames);
 
@@ -160,13 +171,13 @@ class Peer {
   bool timestamps_ = true;
 };
 
-StackConfig right_config();  // For the second of two Stacks.
+StackConfig right_config(bool is_ipv6 = false);  // For the second of two Stacks.
 
 // Two Stacks and a cable: every frame arrives at once, unless `drop` rejects it.
 class Pair {
  public:
-  Pair();
-  explicit Pair(const StackConfig& left, const StackConfig& right);
+  explicit Pair(bool is_ipv6 = false);
+  Pair(const StackConfig& left, const StackConfig& right);
 
   void connect();
   // Runs both until neither has frames to send.
@@ -185,6 +196,7 @@ class Pair {
 
  private:
   bool turn(Stack& from, Stack& to, bool from_left);
+  const bool is_ipv6_;
   std::deque<std::unique_ptr<Frame>> held_;
 };
 

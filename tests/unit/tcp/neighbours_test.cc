@@ -49,9 +49,9 @@ class NeighboursTest : public testing::Test {
     const TimePoint end = now + span;
     std::vector<Request> out;
     for (;;) {
-      MacAddress to;
       while (n.has_request())
-        if (const auto request = n.take_request(to)) out.push_back({now, to, request->target_ip});
+        if (const auto request = n.take_request())
+          out.push_back({now, request->to.value_or(kBroadcastMac), request->target.v4()});
       if (n.next_deadline() > end) break;
       now = n.next_deadline();
       n.on_timers(now);
@@ -102,12 +102,10 @@ TEST_F(NeighboursTest, AsksAndLearns) {
   n.join(5, kPeer);
   n.resolve(now, 1);
   n.resolve(now, 5);
-  MacAddress to;
-  const auto request = n.take_request(to);
+  const auto request = n.take_request();
   ASSERT_TRUE(request);
-  EXPECT_EQ(to, kBroadcastMac);
-  EXPECT_EQ(request->target_ip, kPeer);
-  EXPECT_EQ(request->sender_ip, kAddress.address);
+  EXPECT_EQ(request->to, std::nullopt) << "to all";
+  EXPECT_EQ(request->target, IpAddress(kPeer));
   EXPECT_FALSE(n.has_request());
   EXPECT_EQ(n.find(1), std::nullopt);
   EXPECT_FALSE(answer(kPeer, kThem));
@@ -306,8 +304,7 @@ TEST_F(NeighboursTest, StrangersNeverEvictEntriesInUse) {
     n.leave(user);
     n.join(user, stranger);
     n.confirm(now, user);
-    MacAddress to;
-    while (n.has_request()) n.take_request(to);
+    while (n.has_request()) n.take_request();
     if (i % 2 == 0) answer(stranger, kForger);
     ASSERT_LE(n.size(), kUsers + Neighbours::kMaxIdle);
   }
@@ -326,8 +323,7 @@ TEST_F(NeighboursTest, AnUnprovenEntryIsForgottenWithItsLastUser) {
   n.leave(1);
   EXPECT_EQ(n.size(), 0U);
   n.join(0, kGateway);
-  MacAddress to;
-  EXPECT_FALSE(n.take_request(to)) << "a request of the place's former entry";
+  EXPECT_FALSE(n.take_request()) << "a request of the place's former entry";
   EXPECT_EQ(n.next_deadline(), kNever);
 }
 

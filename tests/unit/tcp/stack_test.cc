@@ -133,7 +133,7 @@ TEST(Stack, RefusesAddressesItCannotReach) {
   ASSERT_FALSE(far);
   EXPECT_EQ(far.error().code, Errc::kNoRoute);
   const auto other = peer.stack.connect(peer.now, {*parse_ip("2001:db8::1"), 80}, peer.user);
-  ASSERT_FALSE(other) << "and the stack speaks IPv4";
+  ASSERT_FALSE(other) << "of another family than ours";
   EXPECT_EQ(other.error().code, Errc::kNoRoute);
 }
 

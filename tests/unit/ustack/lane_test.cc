@@ -52,7 +52,7 @@ class Insatiable final : public comms::Client {
 TEST(Poller, KickReturnsWhileAClientKeepsRinging) {
   auto [left, right] = link::make_memory_links({});
   EngineConfig engine;
-  engine.stack.address = {{0x0a010001U}, 24};
+  engine.stack.address = {Ipv4Address{0x0a010001U}, 24};
   comms::PollerConfig config;
   config.name = "mem0";
   Poller poller(config, lane(config, std::move(left), engine));
@@ -96,7 +96,7 @@ class Counting final : public comms::Client {
 TEST(Poller, DoorbellRungDuringAControlCallIsServedAtItsEnd) {
   auto [left, right] = link::make_memory_links({});
   EngineConfig engine;
-  engine.stack.address = {{0x0a010001U}, 24};
+  engine.stack.address = {Ipv4Address{0x0a010001U}, 24};
   comms::PollerConfig config;
   config.name = "mem0";
   Poller poller(config, lane(config, std::move(left), engine));
@@ -128,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, Turns, testing::Values(false, true),
 TEST_P(Turns, ExceptionInATurnDoesNotEndTheThreadOrLeakTheBaton) {
   auto [left, right] = link::make_memory_links({});
   EngineConfig engine;
-  engine.stack.address = {{0x0a010001U}, 24};
+  engine.stack.address = {Ipv4Address{0x0a010001U}, 24};
   comms::PollerConfig config;
   config.name = "mem0";
   config.dedicated = GetParam();
@@ -172,7 +172,7 @@ TEST(Poller, LogsWithoutHoldingTheBaton) {
   cable.states = {&state, nullptr};
   auto [left, right] = link::make_memory_links(cable);
   EngineConfig engine;
-  engine.stack.address = {{0x0a010001U}, 24};
+  engine.stack.address = {Ipv4Address{0x0a010001U}, 24};
   comms::PollerConfig config;
   config.name = "mem0";
   Poller poller(config, lane(config, std::move(left), engine));
@@ -188,7 +188,7 @@ TEST(Poller, LogsWithoutHoldingTheBaton) {
 TEST(Poller, LogsItsCountersWhenTheLastConnectionClosesAndAtTheEnd) {
   auto [left, right] = link::make_memory_links({});
   EngineConfig engine;
-  engine.stack.address = {{0x0a010001U}, 24};
+  engine.stack.address = {Ipv4Address{0x0a010001U}, 24};
   comms::PollerConfig config;
   config.name = "mem0";
   const test::LogCapture log;
@@ -223,7 +223,7 @@ TEST(Poller, ThreadRunsOnTheConfiguredCpus) {
   ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
   auto [left, right] = link::make_memory_links({});
   EngineConfig engine;
-  engine.stack.address = {{0x0a010001U}, 24};
+  engine.stack.address = {Ipv4Address{0x0a010001U}, 24};
   std::promise<cpu_set_t> found;
   comms::PollerConfig config;
   config.name = "mem0";

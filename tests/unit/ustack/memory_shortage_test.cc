@@ -75,7 +75,7 @@ std::array<std::shared_ptr<Nic>, 2> joined_nics() {
     const config::Nic nic = one_nic_fabric(host).nics[0];
     EngineConfig engine;
     engine.stack.mac = nic.mac;
-    engine.stack.address = nic.address.v4();
+    engine.stack.address = nic.address;
     engine.secret = {1, static_cast<std::uint64_t>(host)};
     auto& made = nics[static_cast<std::size_t>(host)] = std::make_shared<Nic>(nic);
     made->listen_endpoint = {nic.address.address, engine.listen_port};

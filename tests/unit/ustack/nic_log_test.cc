@@ -40,9 +40,10 @@ TEST(NicWarning, ExistsForEveryTrouble) {
     EXPECT_THAT(line, testing::MatchesRegex("[a-z]+ 12 .+ in 60 s \\(12 counter\\): .+"));
   }
   const std::string macs = warning_of(Trouble::kArpConflicts, 0s, {});
-  EXPECT_TRUE(macs.starts_with(
-      "received 0 ARP packets with a new or conflicting MAC address in 1 s (): two hosts have one "
-      "address"))
+  EXPECT_TRUE(
+      macs.starts_with("received 0 ARP or neighbour discovery packets with a new or conflicting "
+                       "MAC address in 1 s (): two hosts have one "
+                       "address"))
       << macs;
 }
 

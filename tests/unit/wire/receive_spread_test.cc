@@ -50,13 +50,13 @@ TEST(ReceiveSpreadTest, HashMatchesThePublishedResults) {
 }
 
 TEST(ReceiveSpreadTest, AnIncompleteSpreadIsDetected) {
-  EXPECT_TRUE(spread(true).is_complete());
+  EXPECT_TRUE(spread(true).is_complete(/*is_ipv6=*/false));
   ReceiveSpread short_key = spread(true);
   short_key.key.resize(15);
-  EXPECT_FALSE(short_key.is_complete());
+  EXPECT_FALSE(short_key.is_complete(/*is_ipv6=*/false));
   ReceiveSpread no_table = spread(true);
   no_table.table.clear();
-  EXPECT_FALSE(no_table.is_complete());
+  EXPECT_FALSE(no_table.is_complete(/*is_ipv6=*/false));
 }
 
 }  // namespace

@@ -48,9 +48,14 @@ void Engine::check(TimePoint now, const TurnContext& context) {
     context.events.on_watch(now);
   }
   while (const auto change = stack_.take_path_change()) context.events.on_path_mtu(now, *change);
+  if (const auto other = stack_.duplicate(); other && !told_duplicate_) {
+    told_duplicate_ = true;
+    context.events.on_duplicate_address(config_.stack.address.address, *other);
+  }
   const LinkState state = context.link.state();
   if (state != link_state_) {
     link_state_ = state;
+    if (state == LinkState::kUp) stack_.announce();
     context.events.on_link_state(state);
   }
   if (is_lost(state))

@@ -66,6 +66,8 @@ class TurnEvents {
   virtual void on_link_state(LinkState state) = 0;
   virtual void on_warning(const Finding& finding) = 0;
   virtual void on_path_mtu(TimePoint now, const tcp::PathMtuChange& change) = 0;
+  // Another host has the stack's IPv6 address; at most once.
+  virtual void on_duplicate_address(IpAddress own, const MacAddress& other) = 0;
   // The last client was destroyed.
   virtual void on_nobody_left(TimePoint now) = 0;
   // Every Engine::kWatchInterval.
@@ -175,7 +177,8 @@ class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
   Transmitter transmitter_;
   NicWatch watch_;
   LinkState link_state_ = LinkState::kUp;  // At the last check.
-  TimePoint last_turn_ = kNever;           // Start of the last turn.
+  bool told_duplicate_ = false;
+  TimePoint last_turn_ = kNever;  // Start of the last turn.
   TimePoint next_check_{};
   TimePoint next_watch_{};
 };

@@ -139,6 +139,7 @@ class Host final : private TurnEvents, public msg::ListenerEvents {
   void on_link_state(LinkState) override {}
   void on_warning(const Finding&) override {}
   void on_path_mtu(TimePoint, const tcp::PathMtuChange&) override {}
+  void on_duplicate_address(IpAddress, const MacAddress&) override {}
   void on_nobody_left(TimePoint) override {}
   void on_session(TimePoint, std::unique_ptr<msg::RecvSession> incoming) override {
     user->receiver = std::move(incoming);
