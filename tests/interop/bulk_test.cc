@@ -15,16 +15,21 @@ struct Shape {
   const char* name;
   std::uint16_t mtu_bytes;
   bool offloads;
+  bool is_ipv6 = false;
 };
 
 class BulkTap : public TapTest, public testing::WithParamInterface<Shape> {
  protected:
-  void open_shape() { open({.mtu_bytes = GetParam().mtu_bytes, .offloads = GetParam().offloads}); }
+  void open_shape() {
+    open({.mtu_bytes = GetParam().mtu_bytes,
+          .offloads = GetParam().offloads,
+          .is_ipv6 = GetParam().is_ipv6});
+  }
 };
 
 TEST_P(BulkTap, EverySizeArrivesBothWays) {
   open_shape();
-  const std::size_t mss = GetParam().mtu_bytes - 52U;
+  const std::size_t mss = GetParam().mtu_bytes - (GetParam().is_ipv6 ? 72U : 52U);
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{100}, mss - 1, mss,
                                  mss + 1, 10 * mss, std::size_t{65'536}, std::size_t{1'000'003}}) {
     for (const Opener opener : {Opener::kUs, Opener::kKernel}) {
@@ -61,7 +66,9 @@ INSTANTIATE_TEST_SUITE_P(Links, BulkTap,
                          testing::Values(Shape{"mtu_1500", 1500, false},
                                          Shape{"mtu_1500_super_segments", 1500, true},
                                          Shape{"mtu_9000", 9000, false},
-                                         Shape{"mtu_9000_super_segments", 9000, true}),
+                                         Shape{"mtu_9000_super_segments", 9000, true},
+                                         Shape{"ipv6_mtu_1500", 1500, false, true},
+                                         Shape{"ipv6_mtu_9000_super_segments", 9000, true, true}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 class BulkControlTap : public TapTest {};

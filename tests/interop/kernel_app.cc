@@ -20,8 +20,9 @@ std::string reason(const char* what) { return std::string(what) + ": " + std::st
 
 }  // namespace
 
-std::string KernelApp::prepare(Fd& socket) {
-  socket = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol_));
+std::string KernelApp::prepare(Fd& socket, IpAddress address) {
+  socket = Fd(::socket(address.is_v4() ? AF_INET : AF_INET6,
+                       SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol_));
   if (!socket) return reason("socket");
   const int on = 1;
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -38,7 +39,7 @@ std::string KernelApp::prepare(Fd& socket) {
 }
 
 std::string KernelApp::listen(Endpoint local) {
-  if (std::string why = prepare(listener_); !why.empty()) return why;
+  if (std::string why = prepare(listener_, local.address); !why.empty()) return why;
   const SocketAddress address = to_socket_address(local);
   if (bind(listener_.get(), address.get(), address.size_bytes) != 0) return reason("bind");
   if (::listen(listener_.get(), 8) != 0) return reason("listen");
@@ -46,12 +47,13 @@ std::string KernelApp::listen(Endpoint local) {
 }
 
 std::string KernelApp::connect(Endpoint remote) {
-  if (std::string why = prepare(socket_); !why.empty()) return why;
+  if (std::string why = prepare(socket_, remote.address); !why.empty()) return why;
   const int on = 1;
   if (fast_open_ &&
       setsockopt(socket_.get(), IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &on, sizeof(on)) != 0)
     return reason("TCP_FASTOPEN_CONNECT");
-  const SocketAddress local = to_socket_address({Ipv4Address{}, local_port_});
+  const IpAddress any = remote.address.is_v4() ? IpAddress(Ipv4Address{}) : IpAddress();
+  const SocketAddress local = to_socket_address({any, local_port_});
   if (bind(socket_.get(), local.get(), local.size_bytes) != 0) return reason("bind");
   const SocketAddress address = to_socket_address(remote);
   if (::connect(socket_.get(), address.get(), address.size_bytes) != 0 && errno != EINPROGRESS)

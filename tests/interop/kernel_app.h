@@ -76,7 +76,7 @@ class KernelApp {
   std::string congestion_control() const;
 
  private:
-  std::string prepare(Fd& socket);
+  std::string prepare(Fd& socket, IpAddress address);
   void check_connecting();
   void receive();
   void send();

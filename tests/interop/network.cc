@@ -4,7 +4,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <fstream>
+#include <linux/ipv6.h>
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <net/route.h>
@@ -18,6 +20,7 @@
 #include <fmt/format.h>
 
 #include "core/fd.h"
+#include "core/socket_address.h"
 
 namespace ztcp::interop {
 namespace {
@@ -35,6 +38,24 @@ void fill(sockaddr& out, std::uint32_t address) {
   in.sin_family = AF_INET;
   in.sin_addr.s_addr = htonl(address);
   std::memcpy(&out, &in, sizeof(in));
+}
+
+bool add_ipv6_address(const std::string& name, IpPrefix address) {
+  const Fd control(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  in6_ifreq request{};
+  const SocketAddress socket_address = to_socket_address({address.address, 0});
+  const auto* in6 = reinterpret_cast<const sockaddr_in6*>(socket_address.get());
+  request.ifr6_addr = in6->sin6_addr;
+  request.ifr6_prefixlen = address.length;
+  request.ifr6_ifindex = static_cast<int>(if_nametoindex(name.c_str()));
+  if (ioctl(control.get(), SIOCSIFADDR, &request) != 0) return false;
+  // The kernel uses it once it has noticed the interface's carrier, at most a second later.
+  constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 1'000'000};
+  for (int tries = 0; tries < 10'000; ++tries) {
+    if (bind(control.get(), socket_address.get(), socket_address.size_bytes) == 0) return true;
+    nanosleep(&kPause, nullptr);
+  }
+  return false;
 }
 
 // A new network inherits these from the machine's, and tests need Linux's own defaults.
@@ -60,6 +81,9 @@ constexpr Setting kSettings[] = {
     {"ipv4/conf/default/rp_filter", "0"},
     {"ipv4/conf/all/forwarding", "0"},
     {"ipv4/conf/default/forwarding", "0"},
+    // An address is used at once; the kernel's own detection of duplicates takes a second.
+    {"ipv6/conf/default/accept_dad", "0", false},
+    {"ipv6/conf/default/disable_ipv6", "0", false},
 };
 
 }  // namespace
@@ -87,15 +111,18 @@ bool set_setting(const std::string& name, const std::string& value) {
   return file.good();
 }
 
-bool configure_interface(const std::string& name, Ipv4Prefix address) {
+bool configure_interface(const std::string& name, IpPrefix address) {
   const Fd control = control_socket();
   ifreq request = request_for(name);
-  fill(request.ifr_addr, address.address.value);
-  if (ioctl(control.get(), SIOCSIFADDR, &request) != 0) return false;
-  fill(request.ifr_netmask, address.mask());
-  if (ioctl(control.get(), SIOCSIFNETMASK, &request) != 0) return false;
+  if (address.address.is_v4()) {
+    fill(request.ifr_addr, address.v4().address.value);
+    if (ioctl(control.get(), SIOCSIFADDR, &request) != 0) return false;
+    fill(request.ifr_netmask, address.v4().mask());
+    if (ioctl(control.get(), SIOCSIFNETMASK, &request) != 0) return false;
+  }
   request.ifr_flags = IFF_UP | IFF_RUNNING;
-  return ioctl(control.get(), SIOCSIFFLAGS, &request) == 0;
+  if (ioctl(control.get(), SIOCSIFFLAGS, &request) != 0) return false;
+  return address.address.is_v4() || add_ipv6_address(name, address);
 }
 
 bool set_interface_mac(const std::string& name, MacAddress mac) {

@@ -25,7 +25,7 @@ std::string setting(const std::string& name);
 [[nodiscard]] bool set_setting(const std::string& name, const std::string& value);
 
 // False with errno.
-[[nodiscard]] bool configure_interface(const std::string& name, Ipv4Prefix address);
+[[nodiscard]] bool configure_interface(const std::string& name, IpPrefix address);
 [[nodiscard]] bool set_interface_mac(const std::string& name, MacAddress mac);
 [[nodiscard]] bool set_interface_mtu(const std::string& name, std::uint16_t mtu_bytes);
 // The kernel's ARP entry for `neighbour`; nothing when it has no valid one.

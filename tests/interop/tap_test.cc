@@ -66,7 +66,8 @@ std::unique_ptr<link::Link> TapTest::open_tap(const TapOptions& options) {
   config.offloads = options.offloads;
   auto opened = link::open_tap(config);
   if (!opened) throw std::runtime_error(opened.error().where);
-  if (!configure_interface(kInterface, kKernelAddress))
+  is_ipv6_ = options.is_ipv6;
+  if (!configure_interface(kInterface, is_ipv6_ ? kKernelIpv6 : IpPrefix(kKernelAddress)))
     throw std::runtime_error("no address for the tap");
   return std::move(*opened);
 }
@@ -74,8 +75,8 @@ std::unique_ptr<link::Link> TapTest::open_tap(const TapOptions& options) {
 tcp::StackConfig TapTest::stack_config(const TapOptions& options, const link::Link& link) const {
   tcp::StackConfig config;
   config.mac = kOurMac;
-  config.address = kOurAddress;
-  config.gateway = kKernelAddress.address;
+  config.address = options.is_ipv6 ? kOurIpv6 : IpPrefix(kOurAddress);
+  config.gateway = kernel_port().address;
   config.mtu_bytes = options.mtu_bytes;
   config.dscp = options.dscp;
   config.tx_checksum_offload = link.capabilities().tx_checksum;
@@ -115,13 +116,13 @@ void TapTest::make_apps(std::size_t our_bytes, std::size_t kernel_bytes) {
 
 void TapTest::connect(Opener opener) {
   if (opener == Opener::kUs) {
-    ASSERT_EQ(kernel_->listen(kKernelPort), "");
-    const auto stream = stack().connect(real_now(), kKernelPort, *ours_);
+    ASSERT_EQ(kernel_->listen(kernel_port()), "");
+    const auto stream = stack().connect(real_now(), kernel_port(), *ours_);
     ASSERT_TRUE(stream);
     ours_->attach(**stream);
   } else {
     ASSERT_TRUE(stack().listen(kOurPort.port, *ours_));
-    ASSERT_EQ(kernel_->connect(kOurPort), "");
+    ASSERT_EQ(kernel_->connect(our_port()), "");
   }
   ASSERT_TRUE(run_until([this] { return ours_->is_open() && kernel_->is_connected(); }));
 }

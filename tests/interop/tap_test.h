@@ -30,6 +30,8 @@ inline constexpr Ipv4Prefix kOurAddress{Ipv4Address{0x0a630702}, 24};
 inline constexpr MacAddress kOurMac{{0x02, 0, 0, 0, 0, 0x77}};
 inline constexpr Endpoint kKernelPort{kKernelAddress.address, 9000};
 inline constexpr Endpoint kOurPort{kOurAddress.address, 7471};
+inline constexpr IpPrefix kKernelIpv6{{0xfd63'0007ULL << 32, 1}, 64};
+inline constexpr IpPrefix kOurIpv6{{0xfd63'0007ULL << 32, 2}, 64};
 
 // Ends a test that hangs; a good one needs less, on a busy machine too.
 inline constexpr Duration kTimeout = 60s;
@@ -38,6 +40,7 @@ struct TapOptions {
   std::uint16_t mtu_bytes = 1500;
   std::uint8_t dscp = 0;
   bool offloads = true;
+  bool is_ipv6 = false;
   std::uint16_t our_only_port = 0;  // Not 0: our source port of all connections.
   tcp::TcpSettings tcp = {};
 };
@@ -83,6 +86,13 @@ class TapTest : public testing::Test {
                     const link::Impairment& incoming = {}, std::uint64_t seed = 1);
 
   tcp::Stack& stack() { return host_->stack(); }
+  // Of the family that the last open() chose.
+  Endpoint kernel_port() const {
+    return is_ipv6_ ? Endpoint{kKernelIpv6.address, kKernelPort.port} : kKernelPort;
+  }
+  Endpoint our_port() const {
+    return is_ipv6_ ? Endpoint{kOurIpv6.address, kOurPort.port} : kOurPort;
+  }
   // The blocks each side sends; call before apps are made.
   void make_apps(std::size_t our_bytes, std::size_t kernel_bytes);
   enum class Opener : std::uint8_t { kUs, kKernel };
@@ -115,6 +125,8 @@ class TapTest : public testing::Test {
   tcp::StackConfig stack_config(const TapOptions& options, const link::Link& link) const;
   std::string violation() const;
   std::string state() const;
+
+  bool is_ipv6_ = false;
 };
 
 }  // namespace ztcp::interop

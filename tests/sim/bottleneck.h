@@ -89,7 +89,7 @@ struct Line {
   std::uint32_t queue_bytes = 0;          // Not 0: instead of `queue`.
   std::uint32_t ecn_threshold_bytes = 0;  // 0: marks nothing.
   tcp::TcpSettings tcp = {};
-  double loss = 0;  // Of data, at random.
+  double loss = 0;  // Share of data, at random.
 
   double bytes_in(Duration d) const {
     return static_cast<double>(rate_bits_per_second) / 8 * std::chrono::duration<double>(d).count();

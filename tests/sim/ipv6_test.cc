@@ -35,7 +35,7 @@ TEST(Ipv6, HandshakeTakesARoundTripAndASolicitation) {
 }
 
 TEST(Ipv6, HandshakeSurvivesTheLossOfAnyFrame) {
-  // Of each: the report of its group, the probe of its address, then as over IPv4.
+  // From each: the report of its group, the probe of its address, then as over IPv4.
   for (std::uint64_t lost = 0; lost < 7; ++lost) {
     for (const std::size_t from : {0U, 1U}) {
       TcpWorld pair(over_ipv6(5000, 5000));

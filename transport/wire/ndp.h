@@ -121,7 +121,7 @@ inline std::size_t emit_mld_report(IpAddress group, IpAddress source, std::byte*
   store_be16(out + 2, 0x0502);  // Router alert, two bytes: zero for MLD.
   store_be16(out + 6, 0x0100);  // Padding of two bytes.
   std::byte* report = out + kMldAlertBytes;
-  constexpr std::uint8_t kChangeToExclude = 4;  // Of no source: joins the group.
+  constexpr std::uint8_t kChangeToExclude = 4;  // Excludes no source: joins the group.
   store_u8(report, static_cast<std::uint8_t>(Icmpv6Type::kMldReport));
   store_be16(report + 6, 1);
   store_u8(report + 8, kChangeToExclude);

@@ -64,7 +64,7 @@ struct TcpHeader {
   TcpOptions options;
 };
 
-inline constexpr std::size_t kTcpFlagsOffset = 12;  // Of the word with the header's length.
+inline constexpr std::size_t kTcpFlagsOffset = 12;  // The word with the header's length.
 inline constexpr std::size_t kTcpChecksumOffset = 16;
 
 // `segment` holds at least the whole header. The checksum is not verified.

@@ -47,7 +47,7 @@ struct Ipv6Peer : Peer {
   }
   bool is_quiet() { return collect().empty() && others.empty(); }
 
-  Bytes message;  // Of the last answer().
+  Bytes message;  // The last answer()'s.
 };
 
 const wire::NeighbourMessage kSolicitation{.target = kOurIpv6, .mac = kPeerMac};
