@@ -34,7 +34,10 @@ class Congestion {
   bool is_rate_based() const { return window_.rate_based; }
 
   // Sending resumes after nothing was in flight.
-  void on_restart(TimePoint now) { resumed_ = now; }
+  void on_restart(TimePoint now) {
+    resumed_ = now;
+    algorithm_->on_restart(now, window_);
+  }
 
   // An ACK outside fast recovery, or any for a rate-based algorithm; `ack.resumed` is filled in
   // here.

@@ -70,6 +70,8 @@ class CongestionControl {
   };
   // The connection begins, with the initial window.
   virtual void begin(Window&) {}
+  // Sending resumes with nothing in flight.
+  virtual void on_restart(TimePoint, Window&) {}
   virtual void on_ack(TimePoint now, const Ack& ack, Window& window) = 0;
 
   // Called once for the losses of one window of data, however they were detected. Returns ssthresh,

@@ -5,8 +5,29 @@
 #include <algorithm>
 
 namespace ztcp::tcp {
+namespace {
 
-void Dctcp::on_ack(TimePoint, const Ack& ack, Window& window) {
+// A window below a segment still fills a packet of some size, whose cost is worth its bytes.
+std::uint32_t least_window(std::uint32_t mss_bytes) {
+  constexpr std::uint32_t kLeastBytes = 700;
+  return std::min(std::max(mss_bytes / 8, kLeastBytes), mss_bytes);
+}
+
+}  // namespace
+
+void Dctcp::begin(Window& window) {
+  constexpr std::uint32_t kBytes = 14600;  // RFC 6928 section 2.
+  window.cwnd_bytes = std::min(window.cwnd_bytes, std::max(2 * window.mss_bytes, kBytes));
+}
+
+void Dctcp::on_restart(TimePoint now, Window& window) {
+  if (now - last_ack_ > srtt_)
+    window.cwnd_bytes = std::min(window.cwnd_bytes, window.ssthresh_bytes);
+}
+
+void Dctcp::on_ack(TimePoint now, const Ack& ack, Window& window) {
+  last_ack_ = now;
+  srtt_ = ack.srtt;
   acked_bytes_ += ack.acked_bytes;
   ce_bytes_ += ack.ce_bytes;
   if (!ack.ack.before(round_end_) && acked_bytes_ > 0) {
@@ -23,19 +44,23 @@ void Dctcp::on_ack(TimePoint, const Ack& ack, Window& window) {
     window.cwnd_bytes = std::min(window.cwnd_bytes + clean, window.ssthresh_bytes);
     return;
   }
-  const std::uint64_t more = std::uint64_t{window.mss_bytes} * clean / window.cwnd_bytes;
+  // Below a segment, a segment more would be several windows at once.
+  constexpr std::uint32_t kShareOfSmallWindow = 8;
+  const std::uint64_t more = window.cwnd_bytes < window.mss_bytes
+                                 ? clean / kShareOfSmallWindow
+                                 : std::uint64_t{window.mss_bytes} * clean / window.cwnd_bytes;
   window.cwnd_bytes = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(window.cwnd_bytes + more, Window::kMaxBytes));
 }
 
-// Section 3.4: losses count as for any other control.
+// Section 3.4: losses halve the window, as any other control's.
 std::uint32_t Dctcp::on_loss(const Window& window) {
-  return std::max(window.cwnd_bytes / 2, 2 * window.mss_bytes);
+  return std::max(window.cwnd_bytes / 2, least_window(window.mss_bytes));
 }
 
 std::uint32_t Dctcp::on_mark(const Window& window) {
   const auto less = static_cast<std::uint32_t>(window.cwnd_bytes * alpha_ / 2);
-  return std::max(window.cwnd_bytes - less, window.mss_bytes);
+  return std::max(window.cwnd_bytes - less, least_window(window.mss_bytes));
 }
 
 }  // namespace ztcp::tcp

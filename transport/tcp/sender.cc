@@ -61,9 +61,10 @@ void Sender::begin(TimePoint now, const Terms& terms) {
   ecn_.begin(terms.ecn, terms.ecn_changed);
   marked_bytes_ = 0;
   scoreboard_.reset(terms.first);
-  const bool marks_are_precise = terms.ecn == EcnMode::kAccurate && !terms.ecn_changed;
+  const bool is_precise = terms.ecn == EcnMode::kAccurate && !terms.ecn_changed;
+  const bool goes_by_marks = is_precise && settings_.congestion_control_by_marks != nullptr;
   congestion_.begin(
-      marks_are_precise ? settings_.congestion_control_by_marks : settings_.congestion_control,
+      goes_by_marks ? settings_.congestion_control_by_marks : settings_.congestion_control,
       mss_bytes_, settings_.initial_window_segments, terms.first);
   rate_.begin(now);
   told_lost_bytes_ = 0;
@@ -104,12 +105,15 @@ std::uint32_t Sender::new_data_limit() {
   if (unsent == 0 || scoreboard_.full()) return 0;
   const std::uint32_t usable = usable_window();
   const std::uint32_t flight = flight_bytes();
+  const std::uint32_t cwnd = congestion_.window_bytes();
   auto segment = static_cast<std::uint32_t>(std::min<std::uint64_t>(unsent, mss_bytes_));
+  // A window below a segment sends short ones. PRR's may be empty, and then one segment may leave.
+  if (segment > cwnd && state_ == State::kOpen) [[unlikely]]
+    segment = std::max(cwnd, 1U);
   if (segment > usable) {
     if (usable == 0 || (is_silly(unsent, usable) && !override_due_)) return 0;
     segment = usable;
   }
-  const std::uint32_t cwnd = congestion_.window_bytes();
   if (flight > 0 && flight + segment > cwnd) {
     window_limited_ = true;
     limited_end_ = snd_nxt_;

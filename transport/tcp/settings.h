@@ -51,8 +51,8 @@ struct TcpSettings {
   std::uint32_t receive_window_bytes = 16U << 20;
   std::uint32_t initial_window_segments = 10;  // RFC 6928.
   MakeCongestionControl congestion_control = make_congestion_control<Cubic>;
-  // On connections whose peer reports marked bytes precisely (RFC 9768).
-  MakeCongestionControl congestion_control_by_marks = make_congestion_control<Cubic>;
+  // On connections whose peer reports marked bytes precisely (RFC 9768); null: the same.
+  MakeCongestionControl congestion_control_by_marks = nullptr;
   bool pacing = true;
   bool ecn = true;  // Offered and accepted (RFC 3168, RFC 9768).
 };

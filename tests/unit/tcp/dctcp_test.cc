@@ -2,6 +2,8 @@
 // Copyright the ztcp authors
 #include "transport/tcp/dctcp.h"
 
+#include <chrono>
+
 #include <gtest/gtest.h>
 
 #include "tests/unit/tcp/harness.h"
@@ -54,6 +56,38 @@ TEST_F(DctcpTest, TheWindowGrowsByASegmentPerRoundTripForUnmarkedBytes) {
   EXPECT_EQ(window.cwnd_bytes, 101 * kMss);
   round(101 * kMss, 101 * kMss);
   EXPECT_EQ(window.cwnd_bytes, 101 * kMss);
+}
+
+// RFC 6928: 14600 bytes, or two segments.
+TEST_F(DctcpTest, TheInitialWindowOfLargeSegmentsIsTwoOfThem) {
+  window.cwnd_bytes = 10 * kMss;
+  control.begin(window);
+  EXPECT_EQ(window.cwnd_bytes, 10 * kMss);
+  window.mss_bytes = 8948;
+  window.cwnd_bytes = 10 * 8948;
+  control.begin(window);
+  EXPECT_EQ(window.cwnd_bytes, 2U * 8948);
+}
+
+TEST_F(DctcpTest, TheWindowFallsBelowASegmentAndGrowsByAnEighth) {
+  window.mss_bytes = 8948;
+  window.cwnd_bytes = 8948;
+  for (int i = 0; i < 20; ++i) window.cwnd_bytes = control.on_mark(window);
+  EXPECT_EQ(window.cwnd_bytes, 8948U / 8);
+  window.ssthresh_bytes = window.cwnd_bytes;
+  const std::uint32_t before = window.cwnd_bytes;
+  round(before, 0);
+  EXPECT_EQ(window.cwnd_bytes, before + before / 8);
+}
+
+TEST_F(DctcpTest, IdleTimeTakesBackTheGrowthSinceTheLastReduction) {
+  window.ssthresh_bytes = window.cwnd_bytes = control.on_mark(window);
+  for (int i = 0; i < 20; ++i) round(window.cwnd_bytes, 0);
+  const std::uint32_t grown = window.cwnd_bytes;
+  control.on_restart(TimePoint{}, window);
+  EXPECT_EQ(window.cwnd_bytes, grown) << "no longer than a round trip";
+  control.on_restart(TimePoint{} + std::chrono::milliseconds(1), window);
+  EXPECT_EQ(window.cwnd_bytes, 50 * kMss);
 }
 
 }  // namespace

@@ -173,6 +173,20 @@ TEST_F(AccurateSender, AnAckThatWasOvertakenReportsNothing) {
   EXPECT_EQ(counters().ecn_echoes, 1U);
 }
 
+TEST_F(AccurateSender, AWindowBelowASegmentSendsShortOnes) {
+  std::uint32_t acked = seq(10);
+  for (std::uint32_t i = 1; i <= 40; ++i) {
+    report(acked, (kFirstCount + i) % 8, std::nullopt);
+    for (const Seg& seg : peer.collect())
+      acked = seg.seq + static_cast<std::uint32_t>(seg.payload.size());
+    peer.advance(1ms);
+  }
+  EXPECT_EQ(window(), 700U);
+  report(acked, (kFirstCount + 41) % 8, std::nullopt);
+  const Seg next = peer.collect_one();
+  EXPECT_EQ(next.payload.size(), 700U);
+}
+
 // NICs that cut a peer's super-segment clear CWR in most pieces.
 TEST_F(AccurateSender, FlagsOfDataAreNotBelieved) {
   peer.send({.flags = wire::kAck | ace_flags(kFirstCount & ~2U),
