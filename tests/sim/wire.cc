@@ -10,24 +10,35 @@
 namespace ztcp::sim {
 namespace {
 
-// A switch's mark on a packet that waited too long (RFC 3168), checksum included.
-bool mark_congestion(Bytes& frame) {
+wire::ParsedFrame parse(const Bytes& frame) {
   RxFrame view;
   view.head = frame;
-  const auto parsed = wire::parse_frame(view);
+  return wire::parse_frame(view);
+}
+
+// A switch's mark on a packet that waited too long (RFC 3168).
+bool mark_congestion(Bytes& frame) {
+  const auto parsed = parse(frame);
   if (parsed.kind != wire::FrameKind::kTcp || parsed.ip.ecn == wire::Ecn::kNotCapable) return false;
-  std::byte* ip = frame.data() + parsed.ethernet.header_bytes;
-  if (parsed.is_ipv6()) {
-    ip[1] |= std::byte{0x30};
-    return true;
-  }
-  ip[1] |= std::byte{3};
-  wire::store_be16(ip + 10, 0);
-  wire::store_be16(ip + 10, wire::internet_checksum({ip, parsed.ip.header_bytes}));
+  set_codepoint(frame, wire::Ecn::kCongestion);
   return true;
 }
 
 }  // namespace
+
+void set_codepoint(Bytes& frame, wire::Ecn ecn) {
+  const auto parsed = parse(frame);
+  if (parsed.kind != wire::FrameKind::kTcp) return;
+  std::byte* ip = frame.data() + parsed.ethernet.header_bytes;
+  const auto bits = static_cast<std::byte>(ecn);
+  if (parsed.is_ipv6()) {
+    ip[1] = (ip[1] & ~std::byte{0x30}) | bits << 4;
+    return;
+  }
+  ip[1] = (ip[1] & ~std::byte{3}) | bits;
+  wire::store_be16(ip + 10, 0);
+  wire::store_be16(ip + 10, wire::internet_checksum({ip, parsed.ip.header_bytes}));
+}
 
 void Wire::send(TimePoint now, Bytes frame) {
   const std::uint64_t number = counters_.offered++;
@@ -45,6 +56,7 @@ void Wire::send(TimePoint now, Bytes frame) {
   if (passage.fate == link::Passage::Fate::kQueueFull) ++counters_.queue_full;
   if (passage.copies == 0) return;
   if (passage.mark_ecn && mark_congestion(frame)) ++counters_.marked;
+  if (change_) change_(frame);
   if (passage.corrupted) {
     constexpr std::uint32_t kSparedBits = 14 * 8;
     const std::uint32_t bit = kSparedBits + passage.flipped_bit;

@@ -13,6 +13,7 @@
 #include "core/clock.h"
 #include "tests/sim/frames.h"
 #include "transport/link/impairment.h"
+#include "transport/wire/ipv4.h"
 
 namespace ztcp::sim {
 
@@ -41,6 +42,8 @@ class Wire {
   void drop_exactly(std::set<std::uint64_t> numbers) { drop_numbers_ = std::move(numbers); }
   // Loses the frames the filter picks.
   void drop_if(std::function<bool(const Bytes&)> filter) { drop_filter_ = std::move(filter); }
+  // Changes each frame that gets through, as a faulty middlebox does.
+  void change(std::function<void(Bytes&)> change) { change_ = std::move(change); }
   // A cut cable loses every frame, silently.
   void cut() { cut_ = true; }
   void mend() { cut_ = false; }
@@ -56,10 +59,14 @@ class Wire {
   std::multimap<TimePoint, Bytes> in_flight_;
   std::set<std::uint64_t> drop_numbers_;
   std::function<bool(const Bytes&)> drop_filter_;
+  std::function<void(Bytes&)> change_;
   std::size_t path_mtu_bytes_ = 0;
   bool cut_ = false;
   Counters counters_;
 };
+
+// Gives a TCP segment's packet this codepoint.
+void set_codepoint(Bytes& frame, wire::Ecn ecn);
 
 // True for a TCP segment without payload, SYN, FIN or RST: a pure ACK.
 bool is_pure_ack(const Bytes& frame);

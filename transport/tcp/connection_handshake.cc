@@ -162,6 +162,8 @@ void Connection::establish(TimePoint now, const wire::TcpHeader& tcp) {
                       .clock = clock_});
   sender_.set_max_super_segment(context_.config.max_super_segment_bytes);
   receiver_.open_window(agreed_window());
+  if (ecn_.is_changed()) [[unlikely]]
+    ++context_.counters.ecn_faults;
   receiver_.begin_ecn(ecn_.mode(), ecn_.came_with(), /*answers=*/tcp.flags.has(wire::kSyn));
   if (peer_scales_) receiver_.begin_measuring(now, context_.config.tcp.receive_window_bytes);
   wl1_ = SeqNum(tcp.sequence);

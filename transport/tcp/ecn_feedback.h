@@ -6,10 +6,12 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <utility>
 
+#include "core/clock.h"
 #include "transport/tcp/ecn.h"
 #include "transport/tcp/ecn_echo.h"
 #include "transport/tcp/seq_num.h"
@@ -27,6 +29,7 @@ class EcnFeedback {
     codepoint_ = mode_ == EcnMode::kOff ? wire::Ecn::kNotCapable : wire::Ecn::kEct0;
     cwr_ = {};
     is_reduced_ = has_counters_ = false;
+    marked_windows_ = 0;
     ace_ = EcnEcho::kFirstPackets;
     ce_bytes_ = 0;
   }
@@ -49,12 +52,9 @@ class EcnFeedback {
   };
   // Returns the bytes that an ACK reports as marked; classic ECN reports one of them at least.
   std::uint32_t take(const Report& report) {
-    if (is_reduced_ && report.una.after(reduced_end_)) is_reduced_ = false;
-    if (mode_ == EcnMode::kClassic) {
-      const bool is_marked = report.flags.has(wire::kEce);
-      return is_marked ? std::max<std::uint32_t>(report.delivered_bytes, 1) : 0;
-    }
-    return take_accurate(report);
+    const std::uint32_t ce_bytes = marked_bytes(report);
+    if (ce_bytes < report.delivered_bytes) marked_windows_ = 0;
+    return ce_bytes;
   }
 
   // Whether this window of data has not yet reduced the congestion window.
@@ -68,7 +68,32 @@ class EcnFeedback {
     if (mode_ == EcnMode::kClassic) cwr_ = wire::kCwr;
   }
 
+  // Marks have reduced the window. A queue delays packets before a switch marks them; if each byte
+  // of many windows is marked and none is delayed, something on the path sets or repeats marks, or
+  // the peer does. False: the connection goes on without ECN.
+  bool is_believable(TimePoint now, bool is_delayed) {
+    constexpr std::uint32_t kMostWindows = 64;
+    constexpr Duration kMostTime = std::chrono::milliseconds(100);
+    if (is_delayed || marked_windows_ == 0) {
+      marked_windows_ = is_delayed ? 0 : 1;
+      marked_since_ = now;
+      return true;
+    }
+    if (++marked_windows_ < kMostWindows || now - marked_since_ < kMostTime) return true;
+    begin(EcnMode::kOff, /*is_changed=*/false);
+    return false;
+  }
+
  private:
+  std::uint32_t marked_bytes(const Report& report) {
+    if (is_reduced_ && report.una.after(reduced_end_)) is_reduced_ = false;
+    if (mode_ == EcnMode::kClassic) {
+      const bool is_marked = report.flags.has(wire::kEce);
+      return is_marked ? std::max<std::uint32_t>(report.delivered_bytes, 1) : 0;
+    }
+    return take_accurate(report);
+  }
+
   // ACE is read from bare ACKs alone: NICs that cut super-segments clear CWR in all pieces but one
   // (RFC 3168's rule), and a segment of bulk repeats an old ACK. An ACK that delivers nothing may
   // have been overtaken by a later one.
@@ -97,6 +122,8 @@ class EcnFeedback {
   unsigned ace_ = EcnEcho::kFirstPackets;
   std::uint32_t ce_bytes_ = 0;
   SeqNum reduced_end_;
+  std::uint32_t marked_windows_ = 0;  // In a row, each byte marked and none delayed.
+  TimePoint marked_since_{};
 };
 
 }  // namespace ztcp::tcp

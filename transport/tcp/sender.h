@@ -194,7 +194,7 @@ class Sender {
                   std::uint32_t acked_bytes, Duration rtt_sample, std::uint32_t ce_bytes);
   void tell_algorithm(TimePoint now, const Ack& ack, const Delivered& delivered,
                       std::uint32_t acked_bytes, Duration rtt_sample);
-  void take_marks();
+  void take_marks(TimePoint now);
   void note_rate(TimePoint now, std::uint32_t sent_bytes);
   void note_limit();
   void set_pace();

@@ -4,6 +4,7 @@
 // ACK processing of a Sender.
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <utility>
 
 #include "transport/tcp/sender.h"
@@ -314,10 +315,10 @@ void Sender::move_state(TimePoint now, const Ack& ack, const Delivered& delivere
                    rtt_sample);
   }
   if (ce_bytes > 0) [[unlikely]]
-    take_marks();
+    take_marks(now);
 }
 
-void Sender::take_marks() {
+void Sender::take_marks(TimePoint now) {
   ++counters_.ecn_echoes;
   if (state_ != State::kOpen || !ecn_.may_reduce()) return;
   congestion_.on_mark();
@@ -325,6 +326,11 @@ void Sender::take_marks() {
   pace_round_end_ = snd_una_;
   ++counters_.ecn_reductions;
   ++tally_.ecn_reductions;
+  // A queue of the switch's threshold, at least.
+  constexpr Duration kLeastDelay = std::chrono::microseconds(4);
+  const Duration least = rtt_.min_rtt();
+  const bool is_delayed = rtt_.srtt() > least + std::max(least / 4, kLeastDelay);
+  if (!ecn_.is_believable(now, is_delayed)) ++counters_.ecn_faults;
 }
 
 void Sender::tell_algorithm(TimePoint now, const Ack& ack, const Delivered& delivered,

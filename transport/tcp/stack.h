@@ -66,6 +66,7 @@ struct Counters {
   std::uint64_t rx_ce_segments = 0;      // Data with a congestion mark (ECN).
   std::uint64_t ecn_echoes = 0;          // ACKs that report marks on our data.
   std::uint64_t ecn_reductions = 0;      // Congestion windows reduced for marks.
+  std::uint64_t ecn_faults = 0;          // Connections without ECN because the path falsifies it.
   std::uint64_t path_mtu_cuts =
       0;  // Connections that went on with smaller packets, or failed to open.
   std::uint64_t path_mtu_raises = 0;  // Connections that returned to larger ones.

@@ -47,6 +47,10 @@ constexpr std::array<Words, kTroubles> kWords = {{
      {"sent", "challenge ACKs to segments outside the window"},
      "another host may be forging segments of this NIC's connections: open its network to the "
      "job's hosts alone"},
+    {Trouble::kEcnFaults,
+     {"ran", "connections without ECN"},
+     "something on the path falsifies congestion marks: look at the switches' ECN settings, or set "
+     "tcp.ecn = \"off\""},
     {Trouble::kArpConflicts,
      {"received", "ARP or neighbour discovery packets with a new or conflicting MAC address"},
      "two hosts have one address, or a host forges packets: compare the addresses of the hosts' "

@@ -61,6 +61,7 @@ inline constexpr NicCounter kTcpNoMemory{"tcp_no_memory", Counter::kRxNoMemory,
 inline constexpr NicCounter kLinkNoMemory{"link_no_memory", Counter::kRxNoMemory,
                                           of_link<&Link::rx_dropped_no_memory>};
 inline constexpr NicCounter kChallengeAcks{"challenge_acks", of_tcp<&Tcp::challenge_acks>};
+inline constexpr NicCounter kEcnFaults{Counter::kEcnFaults, of_tcp<&Tcp::ecn_faults>};
 inline constexpr NicCounter kMacChanges{"arp_mac_changes", of_tcp<&Tcp::arp_mac_changes>};
 inline constexpr NicCounter kConflicts{"arp_conflicts", of_tcp<&Tcp::arp_conflicts>};
 inline constexpr NicCounter kOwnAddress{"arp_own", of_tcp<&Tcp::arp_own_address_claimed>};
@@ -82,6 +83,7 @@ inline constexpr std::array kUnusual = {
     kTcpNoMemory,
     kLinkNoMemory,
     kChallengeAcks,
+    kEcnFaults,
     kMacChanges,
     kConflicts,
     kOwnAddress,

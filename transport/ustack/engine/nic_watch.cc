@@ -17,6 +17,7 @@ constexpr std::array kOfBadChecksum = {kBadChecksum};
 constexpr std::array kOfMalformed = {kMalformed};
 constexpr std::array kOfRxNoMemory = {kTcpNoMemory, kLinkNoMemory};
 constexpr std::array kOfChallengeAcks = {kChallengeAcks};
+constexpr std::array kOfEcnFaults = {kEcnFaults};
 constexpr std::array kOfArpConflicts = {kMacChanges, kConflicts, kOwnAddress};
 
 struct Limit {
@@ -32,6 +33,7 @@ constexpr std::array<Limit, kTroubles> kLimits = {{
     {Trouble::kMalformed, 10, kOfMalformed},
     {Trouble::kRxNoMemory, 1000, kOfRxNoMemory},
     {Trouble::kChallengeAcks, 100, kOfChallengeAcks},
+    {Trouble::kEcnFaults, 1, kOfEcnFaults},
     {Trouble::kArpConflicts, 3, kOfArpConflicts},
 }};
 static_assert(std::all_of(kLimits.begin(), kLimits.end(), [](const Limit& limit) {

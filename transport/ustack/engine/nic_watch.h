@@ -26,9 +26,10 @@ enum class Trouble : std::uint8_t {
   kMalformed,       // Frames were dropped.
   kRxNoMemory,      // Frames were dropped for lack of memory.
   kChallengeAcks,   // Segments outside the window were answered (RFC 5961).
+  kEcnFaults,       // Connections went on without ECN.
   kArpConflicts,    // A MAC address changed, or two hosts claim one IP address.
 };
-inline constexpr std::size_t kTroubles = 8;
+inline constexpr std::size_t kTroubles = 9;
 
 // A kind of trouble that has become frequent.
 struct Finding : CountFinding {
