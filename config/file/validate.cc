@@ -48,6 +48,7 @@ class NicValidator {
     validate_mac();
     validate_address();
     validate_gateway();
+    validate_ipv6_mtu();
     validate_ports();
   }
 
@@ -114,6 +115,18 @@ class NicValidator {
             "write the vlan_id, or remove the line");
   }
 
+  // No path of IPv6 may carry less (RFC 8200 section 5).
+  void validate_ipv6_mtu() {
+    constexpr std::uint16_t kLeastBytes = 1280;
+    if (!is_of_userspace_tcp() || !state_.has(key("address")) || nic_.address.address.is_v4() ||
+        nic_.mtu_bytes >= kLeastBytes)
+      return;
+    fault("mtu_bytes",
+          fmt::format("mtu_bytes = {} is below {}, which IPv6 (address = \"{}\") needs",
+                      nic_.mtu_bytes, kLeastBytes, to_string(nic_.address)),
+          "write the MTU of the network, usually 1500, 8500 or 9000");
+  }
+
   void validate_mac() {
     if (!state_.has(key("mac"))) return;
     if (nic_.mac == MacAddress{} || (nic_.mac.bytes[0] & 1) != 0)
@@ -126,11 +139,12 @@ class NicValidator {
     if (const char* reason = fault_of(nic_.address))
       fault("address", fmt::format("address = \"{}\" {}", to_string(nic_.address), reason),
             "write the address that the network gave this NIC");
-    else if (!nic_.address.address.is_v4() && is_of_userspace_tcp())
+    else if (nic_.driver == NicDriver::kMemif && nic_.memif_role == MemifRole::kMesh &&
+             !nic_.address.address.is_v4())
       fault("address",
-            fmt::format("address = \"{}\" is IPv6, which driver = \"{}\" does not speak",
-                        to_string(nic_.address), driver()),
-            "write the NIC's IPv4 address");
+            fmt::format("address = \"{}\" is IPv6, which memif_role = \"mesh\" does not take",
+                        to_string(nic_.address)),
+            "write an IPv4 address: the NICs of a mesh are on no network");
   }
 
   bool is_of_userspace_tcp() const {
@@ -162,9 +176,24 @@ class NicValidator {
   }
 
   void validate_gateway() {
-    if (nic_.gateway && state_.has(key("address")) && *nic_.gateway == nic_.address.address)
-      fault("gateway", fmt::format("gateway = \"{}\" is the NIC itself", to_string(*nic_.gateway)),
+    if (!nic_.gateway || !state_.has(key("address"))) return;
+    const IpAddress gateway = *nic_.gateway;
+    const IpAddress own = nic_.address.address;
+    const auto refuse = [&](const std::string& why) {
+      fault("gateway", fmt::format("gateway = \"{}\" {}", to_string(gateway), why),
             "write the next hop, or remove the line");
+    };
+    if (gateway == own)
+      refuse("is the NIC itself");
+    else if (gateway.is_v4() != own.is_v4())
+      refuse(fmt::format("and address = \"{}\" are of two families", to_string(nic_.address)));
+    else if (own.is_link_local_v6())
+      refuse(
+          fmt::format("leads nowhere: no router forwards packets of address = \"{}\", which is "
+                      "link-local",
+                      to_string(nic_.address)));
+    else if (!own.is_v4() && !nic_.address.may_be_host(gateway))
+      refuse("is not an address of a host");
   }
 
   void validate_ports() {

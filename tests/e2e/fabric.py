@@ -117,6 +117,15 @@ class Fabric:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
 
+    def use_ipv6(self):
+        """Gives each NIC an IPv6 address in place of its IPv4 one."""
+        with open(self.config, encoding="utf-8") as file:
+            text = file.read()
+        text, count = re.subn(r'(?m)^address = "[0-9.]+\.([0-9]+)/[0-9]+"', r'address = "fd00::\1/64"', text)
+        check(count > 0, f"{self.config} has no IPv4 address")
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write(text)
+
     def copy_config(self, name):
         """Writes another config of the same fabric, for a host that is set up differently."""
         path = os.path.join(self.folder, name)

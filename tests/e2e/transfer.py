@@ -91,6 +91,24 @@ def all_to_all():
     through_switch(0, "--op", "all_to_all", *SWEEP)
 
 
+def over_ipv6(loss_percent, *arguments):
+    """The switch carries neighbour discovery, and each rank finds the others by it."""
+    with Fabric(4, mtu=1500) as fabric:
+        fabric.use_ipv6()
+        fabric.start_switch(*(["--loss", str(loss_percent / 100), "--seed", "7"]
+                              if loss_percent else []))
+        rows_are_right(fabric.run_perf(*arguments, timeout_s=240))
+        check("[fd00::" in fabric.log() or " fd00::" in fabric.log(), "no IPv6 address in the log")
+
+
+def switch_ipv6():
+    over_ipv6(0, "--op", "all_to_all", *SWEEP)
+
+
+def switch_ipv6_loss_1():
+    over_ipv6(1, "--op", "all_reduce", *SWEEP)
+
+
 if __name__ == "__main__":
     main({f.__name__: f for f in (pair, pair_small_mtu, pair_large_mtu, mesh, tags, mesh_with_queues, pair_with_queues, dedicated, switch_loss_0,
-                                  switch_loss_0_1, switch_loss_1, switch_loss_5, all_to_all)})
+                                  switch_loss_0_1, switch_loss_1, switch_loss_5, all_to_all, switch_ipv6, switch_ipv6_loss_1)})

@@ -265,7 +265,7 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
   nic->link_timeout = std::chrono::milliseconds(fabric_.tcp.connect_timeout_ms);
   nic->memory_timeout.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
   nic->listen_endpoint = lanes.front()->listening();
-  // Peers whose death must be watched drive a NIC themselves, and speak IPv4 only.
+  // The handle of an IPv6 address has no room for the watch (core/listen_address.h).
   if (device.address.is_v4())
     nic->death_watch = comms::DeathWatch::open(fabric_, {.nic = device.name,
                                                          .address = device.address,

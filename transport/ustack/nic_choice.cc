@@ -95,7 +95,11 @@ std::string obstacle(const config::Nic& nic, const ListenAddress& peer) {
   if (!config::is_mesh(nic) && peer.in_shared_memory)
     return "is on a network, and the peer's is shared memory between processes of its host";
   const IpAddress address = peer.endpoint.address;
-  if (nic.address.contains(address) || (address.is_v4() && nic.gateway.has_value())) return {};
+  const IpAddress own = nic.address.address;
+  const bool has_gateway = nic.gateway.has_value() && !own.is_link_local_v6();
+  if (own.is_v4() == address.is_v4() &&
+      (nic.address.contains(address) || address.is_link_local_v6() || has_gateway))
+    return {};
   return "has no route to " + to_string(address);
 }
 

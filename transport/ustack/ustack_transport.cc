@@ -186,7 +186,8 @@ Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device,
     log::warn("{}: no route from {} to {}: it {}: {} in {}", nic.name, to_string(nic.address),
               to_string(peer->endpoint.address), unable[*without_route],
               is_walled ? "give both ends NICs of one network"
-                        : "give the NIC a gateway or put both in one subnet",
+                        : "give both NICs addresses of one family, and put them in one subnet or "
+                          "give the NIC a gateway",
               fabric_.path);
     return fail(code, "connect");
   }
@@ -241,12 +242,18 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
         "{}: the link carries an MTU of {}, the config says {}: using {}; set mtu_bytes in {}",
         config.name, caps.mtu_bytes, config.mtu_bytes, caps.mtu_bytes, fabric_.path);
   }
-  nic->death_watch = comms::DeathWatch::open(
-      fabric_, {.nic = config.name,
-                .address = config.address.address,
-                // Peers share memory with this process.
-                .is_of_this_machine = config.driver == config::NicDriver::kMemif,
-                .probe_interval = kProbeInterval});
+  if (config.address.address.is_v4())
+    nic->death_watch = comms::DeathWatch::open(
+        fabric_, {.nic = config.name,
+                  .address = config.address.address,
+                  // Peers share memory with this process.
+                  .is_of_this_machine = config.driver == config::NicDriver::kMemif,
+                  .probe_interval = kProbeInterval});
+  else
+    log::info(
+        "{}: the death of a peer's process is noticed by its silence alone: the handle of an "
+        "IPv6 address has no room for the watch",
+        config.name);
   const std::string description = links.front()->describe();
   const plan::DevicePlan plan = plan_for_links(index, links.size());
   config::LiveMachine machine;
@@ -332,13 +339,6 @@ Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle&
                                                    const CommOptions& options) {
   const std::size_t index = ZTCP_TRY(checked(device));
   const ListenAddress to = ZTCP_TRY(parse_listen_address(peer.bytes));
-  if (!to.endpoint.address.is_v4()) {
-    log::warn(
-        "{}: no connection to {}: a NIC that the plugin drives itself speaks IPv4 only; give the "
-        "peer's NIC an IPv4 address in its {}",
-        fabric_.nics[index].name, to_string(to.endpoint), fabric_.path);
-    return fail(Errc::kNoRoute, "connect over IPv6");
-  }
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<Nic> nic = ZTCP_TRY(own_nic(index, &to));
   Result<SendCommPtr> comm = comms::SendingComm::connect(

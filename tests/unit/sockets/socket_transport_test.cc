@@ -165,8 +165,8 @@ TEST(Connect, ToSharedMemoryIsRefusedWithBothAddresses) {
       << log.warnings()[0];
 }
 
-// Processes that drive a NIC themselves connect to that port, so that their death is noticed. They
-// speak IPv4 only.
+// Processes that drive a NIC themselves connect to that port, so that their death is noticed. The
+// handle of an IPv6 address has no room for it.
 TEST(Listen, AHandleNamesThePortOfTheDeathWatch) {
   const auto watch_port = [](IpAddress address, const char* watch_interface) {
     config::Fabric fabric = host_settings();

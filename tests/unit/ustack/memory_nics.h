@@ -61,6 +61,7 @@ struct HostOptions {
   bool watch = false;  // Watch peers' processes, over the kernel's loopback.
   std::uint32_t queues = 1;
   std::int32_t workers = -1;
+  const char* address = "";  // With prefix; empty: an IPv4 address.
 };
 
 // The suffix of a test that runs in both modes.
@@ -89,6 +90,7 @@ inline config::Fabric one_nic_fabric(int host, const HostOptions& options = {}) 
   nic.name = "mem" + std::to_string(host);
   nic.mac = {{2, 0, 0, 0, 0, static_cast<std::uint8_t>(host + 1)}};
   nic.address = Ipv4Prefix{{0x0a010001U + static_cast<std::uint32_t>(host)}, 24};
+  if (const auto address = parse_ip_prefix(options.address)) nic.address = *address;
   nic.mtu_bytes = options.mtu_bytes;
   nic.queues = options.queues;
   fabric.nics.push_back(nic);

@@ -119,6 +119,19 @@ TEST(Obstacle, IsAbsentInTheSubnetOrWithAGateway) {
   EXPECT_EQ(obstacle(n, at("10.77.2.1")), "");
 }
 
+TEST(Obstacle, OfIpv6IsTheFamilyOrAMissingGateway) {
+  config::Nic n;
+  n.address = *parse_ip_prefix("fd00::1/64");
+  EXPECT_EQ(obstacle(n, at("fd00::2")), "");
+  EXPECT_EQ(obstacle(n, at("fe80::2")), "") << "on this link";
+  EXPECT_EQ(obstacle(n, at("fd01::2")), "has no route to fd01::2");
+  n.gateway = *parse_ip("fe80::1");
+  EXPECT_EQ(obstacle(n, at("fd01::2")), "");
+  EXPECT_EQ(obstacle(n, at("10.77.1.1")), "has no route to 10.77.1.1");
+  n.address = *parse_ip_prefix("fe80::5/64");
+  EXPECT_EQ(obstacle(n, at("fd01::2")), "has no route to fd01::2") << "no router forwards it";
+}
+
 TEST(Obstacle, IsPresentBetweenSharedMemoryAndANetwork) {
   config::Nic n;
   n.address = *parse_ipv4_prefix("10.77.1.10/24");

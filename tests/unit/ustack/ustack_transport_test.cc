@@ -150,8 +150,35 @@ TEST(Devices, ConnectToAnIpv6PeerFailsWithTheReason) {
   const auto sender = hosts[0].begin_connect(0, peer, {});
   ASSERT_FALSE(sender);
   EXPECT_EQ(sender.error().code, Errc::kNoRoute);
-  EXPECT_NE(log.warned().find("no connection to [2001:db8::1]:7471"), std::string::npos)
+  EXPECT_NE(log.warned().find("no route from 10.1.0.1/24 to 2001:db8::1"), std::string::npos)
       << log.warned();
+}
+
+TEST(Ipv6, HostsConnectAndTheAddressIsTold) {
+  const test::LogCapture log;
+  TwoHosts hosts({.address = "fd00::1/64"}, {.address = "fd00::2/64"});
+  EXPECT_EQ(hosts[0].devices()[0].address, "fd00::1");
+  EXPECT_NE(hosts[0].describe_device(0).find(" fd00::1/64,"), std::string::npos);
+  const Pair pair = connect(hosts[0], hosts[1]);
+  ASSERT_TRUE(pair.sender && pair.receiver);
+  EXPECT_NE(pair.sender->describe_peer().find("[fd00::2]:7471"), std::string::npos)
+      << pair.sender->describe_peer();
+  EXPECT_TRUE(log.warnings().empty()) << log.warned();
+}
+
+TEST(Ipv6, ADuplicateAddressIsNamedWithTheMacOfTheOtherHost) {
+  const test::LogCapture log;
+  TwoHosts hosts({.address = "fd00::1/64"}, {.address = "fd00::1/64"});
+  const auto first = hosts[0].listen(0, {});
+  const auto second = hosts[1].listen(0, {});
+  ASSERT_TRUE(first && second);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (log.warnings().empty() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_FALSE(log.warnings().empty());
+  const std::string line = log.warnings().front();
+  EXPECT_NE(line.find("the host with MAC address 02:00:00:00:00:0"), std::string::npos) << line;
+  EXPECT_NE(line.find("has address fd00::1, too"), std::string::npos) << line;
 }
 
 // A link to a device that stops answering: the poller's thread stays inside the turn.
