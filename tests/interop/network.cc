@@ -40,12 +40,27 @@ void fill(sockaddr& out, std::uint32_t address) {
   std::memcpy(&out, &in, sizeof(in));
 }
 
+in6_addr to_in6(IpAddress address) {
+  const SocketAddress socket_address = to_socket_address({address, 0});
+  return reinterpret_cast<const sockaddr_in6*>(socket_address.get())->sin6_addr;
+}
+
+bool add_ipv6_route(IpPrefix destination, IpAddress gateway) {
+  const Fd control(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  in6_rtmsg route{};
+  route.rtmsg_dst = to_in6(destination.address);
+  route.rtmsg_dst_len = destination.length;
+  route.rtmsg_gateway = to_in6(gateway);
+  route.rtmsg_metric = 1;
+  route.rtmsg_flags = RTF_UP | RTF_GATEWAY;
+  return ioctl(control.get(), SIOCADDRT, &route) == 0;
+}
+
 bool add_ipv6_address(const std::string& name, IpPrefix address) {
   const Fd control(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  in6_ifreq request{};
   const SocketAddress socket_address = to_socket_address({address.address, 0});
-  const auto* in6 = reinterpret_cast<const sockaddr_in6*>(socket_address.get());
-  request.ifr6_addr = in6->sin6_addr;
+  in6_ifreq request{};
+  request.ifr6_addr = to_in6(address.address);
   request.ifr6_prefixlen = address.length;
   request.ifr6_ifindex = static_cast<int>(if_nametoindex(name.c_str()));
   if (ioctl(control.get(), SIOCSIFADDR, &request) != 0) return false;
@@ -156,12 +171,14 @@ std::optional<MacAddress> known_mac(Ipv4Address neighbour) {
   return std::nullopt;
 }
 
-bool add_route(Ipv4Prefix destination, Ipv4Address gateway, std::uint16_t advertised_mtu_bytes) {
+bool add_route(IpPrefix destination, IpAddress gateway, std::uint16_t advertised_mtu_bytes) {
+  if (!gateway.is_v4()) return add_ipv6_route(destination, gateway);
   const Fd control = control_socket();
   rtentry route{};
-  fill(route.rt_dst, destination.address.value & destination.mask());
-  fill(route.rt_genmask, destination.mask());
-  fill(route.rt_gateway, gateway.value);
+  const std::uint32_t mask = destination.v4().mask();
+  fill(route.rt_dst, destination.v4().address.value & mask);
+  fill(route.rt_genmask, mask);
+  fill(route.rt_gateway, gateway.v4().value);
   route.rt_flags = RTF_UP | RTF_GATEWAY;
   if (advertised_mtu_bytes != 0) {
     // This field is in fact the MSS that the kernel advertises.
@@ -191,6 +208,10 @@ std::map<std::string, std::uint64_t> KernelCounters::read() {
         counters[group + name] = static_cast<std::uint64_t>(value);
     }
   }
+  std::ifstream ipv6("/proc/thread-self/net/snmp6");
+  std::string name;
+  std::uint64_t value = 0;
+  while (ipv6 >> name >> value) counters[name] = value;
   return counters;
 }
 

@@ -30,8 +30,9 @@ std::string setting(const std::string& name);
 [[nodiscard]] bool set_interface_mtu(const std::string& name, std::uint16_t mtu_bytes);
 // The kernel's ARP entry for `neighbour`; nothing when it has no valid one.
 std::optional<MacAddress> known_mac(Ipv4Address neighbour);
-// `advertised_mtu_bytes` not 0: the kernel offers an MSS for this MTU instead of the interface's.
-[[nodiscard]] bool add_route(Ipv4Prefix destination, Ipv4Address gateway,
+// `advertised_mtu_bytes` not 0: the kernel offers an MSS for this MTU instead of the interface's;
+// for IPv4 only.
+[[nodiscard]] bool add_route(IpPrefix destination, IpAddress gateway,
                              std::uint16_t advertised_mtu_bytes = 0);
 
 // The kernel's counters since this object's construction, by the names of nstat

@@ -86,15 +86,27 @@ TEST_F(PathTap, ABlackHoleIsReportedAsPathMtu) {
 
 // We - router - kernel, with a smaller MTU behind the router. The router is the kernel, too, in
 // another network.
-class RouterTap : public TapTest, public testing::WithParamInterface<bool> {
+struct Route {
+  const char* name;
+  bool offloads;
+  bool is_ipv6;
+};
+class RouterTap : public TapTest, public testing::WithParamInterface<Route> {
  protected:
   static constexpr std::uint16_t kWide = 9000;
   static constexpr std::uint16_t kNarrow = 1400;
-  static constexpr Endpoint kFar{Ipv4Address{0x0a630802}, 9000};
-  static constexpr Ipv4Prefix kFarAddress{kFar.address.v4(), 24};
-  static constexpr Ipv4Prefix kRouterAddress{Ipv4Address{0x0a630801}, 24};
+  // Of the network behind the router.
+  static IpPrefix far_prefix(std::uint8_t host) {
+    if (GetParam().is_ipv6) return {{0xfd63'0008ULL << 32, host}, 64};
+    return Ipv4Prefix{Ipv4Address{0x0a630800U + host}, 24};
+  }
+  const IpPrefix router_address_ = far_prefix(1);
+  const IpPrefix far_address_ = far_prefix(2);
+  const Endpoint far_port_{far_address_.address, 9000};
+  const char* const errors_ = GetParam().is_ipv6 ? "Icmp6OutPktTooBigs" : "IcmpOutDestUnreachs";
+  const char* const fragments_ = GetParam().is_ipv6 ? "Ip6FragCreates" : "IpFragCreates";
 
-  static std::unique_ptr<link::Link> far_tap(const char* name, Ipv4Prefix address) {
+  static std::unique_ptr<link::Link> far_tap(const char* name, IpPrefix address) {
     auto opened =
         link::open_tap({.interface = name, .mac = kOurMac, .mtu_bytes = kWide, .offloads = false});
     if (!opened || !configure_interface(name, address)) return nullptr;
@@ -103,22 +115,24 @@ class RouterTap : public TapTest, public testing::WithParamInterface<bool> {
   void build() {
     make_apps(3U << 20, 3U << 20);
     // The far network is the fixture's; sockets and taps stay in the network they were made in.
-    far_ = far_tap("far0", kFarAddress);
+    far_ = far_tap("far0", far_address_);
     ASSERT_NE(far_, nullptr);
-    ASSERT_TRUE(add_route(kOurAddress, kRouterAddress.address, kWide));
-    ASSERT_EQ(kernel_->listen(kFar), "");
+    const bool is_ipv6 = GetParam().is_ipv6;
+    ASSERT_TRUE(add_route(is_ipv6 ? IpPrefix{{0xfd63'0007ULL << 32, 0}, 64} : kOurAddress,
+                          router_address_.address, kWide));
+    ASSERT_EQ(kernel_->listen(far_port_), "");
     ASSERT_EQ(enter_new_network(), "");
-    open({.mtu_bytes = kWide, .offloads = GetParam()});
-    router_ = far_tap("router0", kRouterAddress);
+    open({.mtu_bytes = kWide, .offloads = GetParam().offloads, .is_ipv6 = is_ipv6});
+    router_ = far_tap("router0", router_address_);
     ASSERT_NE(router_, nullptr);
-    ASSERT_TRUE(set_setting("ipv4/ip_forward", "1"));
+    ASSERT_TRUE(set_setting(is_ipv6 ? "ipv6/conf/all/forwarding" : "ipv4/ip_forward", "1"));
     actors_.emplace_back([this] {
       forward(*router_, *far_);
       forward(*far_, *router_);
     });
   }
   void connect_far() {
-    const auto stream = stack().connect(real_now(), kFar, *ours_);
+    const auto stream = stack().connect(real_now(), far_port_, *ours_);
     ASSERT_TRUE(stream);
     ours_->attach(**stream);
   }
@@ -138,9 +152,9 @@ TEST_P(RouterTap, ASmallPathMtuIsFoundByFragmentationNeeded) {
   const KernelCounters router;
   connect_far();
   ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
-  EXPECT_GE(router["IcmpOutDestUnreachs"], 1U);
-  EXPECT_EQ(router["IpFragCreates"], 0U);
-  EXPECT_LE(kernel_->info().receive_mss_bytes, kNarrow - 52U);
+  EXPECT_GE(router[errors_], 1U);
+  EXPECT_EQ(router[fragments_], 0U);
+  EXPECT_LE(kernel_->info().receive_mss_bytes, kNarrow - (GetParam().is_ipv6 ? 72U : 52U));
 }
 
 TEST_P(RouterTap, AShrinkingPathMtuUnderBulkIsFollowed) {
@@ -148,16 +162,19 @@ TEST_P(RouterTap, AShrinkingPathMtuUnderBulkIsFollowed) {
   const KernelCounters router;
   connect_far();
   ASSERT_TRUE(run_until([this] { return kernel_->received() > 500'000; }));
-  EXPECT_EQ(router["IcmpOutDestUnreachs"], 0U);
+  EXPECT_EQ(router[errors_], 0U);
   ASSERT_TRUE(set_interface_mtu("router0", kNarrow));
   ASSERT_TRUE(run_until([this] { return is_all_delivered(); }));
-  EXPECT_GE(router["IcmpOutDestUnreachs"], 1U);
-  EXPECT_EQ(router["IpFragCreates"], 0U);
+  EXPECT_GE(router[errors_], 1U);
+  EXPECT_EQ(router[fragments_], 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Frames, RouterTap, testing::Bool(), [](const auto& test) {
-  return test.param ? "super_segments" : "packets";
-});
+INSTANTIATE_TEST_SUITE_P(Frames, RouterTap,
+                         testing::Values(Route{"packets", false, false},
+                                         Route{"super_segments", true, false},
+                                         Route{"ipv6_packets", false, true},
+                                         Route{"ipv6_super_segments", true, true}),
+                         [](const auto& test) { return test.param.name; });
 
 TEST_F(PathTap, EchoRequestsAreAnswered) {
   open();

@@ -80,6 +80,7 @@ class PortLinkTest : public testing::Test {
   struct Read {
     std::vector<std::byte> bytes;
     std::vector<const void*> user_memory;  // Addresses that it would read in place.
+    std::uint64_t requests = 0;            // Checksums that it would compute.
   };
   static Read read_as_device() {
     Read out;
@@ -87,6 +88,7 @@ class PortLinkTest : public testing::Test {
     EXPECT_EQ(rte_eth_dev_get_port_by_name(kDevice, &id), 0);
     rte_mbuf* head = nullptr;
     EXPECT_EQ(rte_eth_rx_burst(id, 0, &head, 1), 1);
+    out.requests = head->ol_flags & (RTE_MBUF_F_TX_OFFLOAD_MASK | RTE_MBUF_F_TX_IPV4);
     for (const rte_mbuf* part = head; part != nullptr; part = part->next) {
       const auto* at = rte_pktmbuf_mtod(part, const std::byte*);
       out.bytes.insert(out.bytes.end(), at, at + part->data_len);

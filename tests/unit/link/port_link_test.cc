@@ -60,6 +60,24 @@ TEST_F(PortLinkTest, TellsTheDropsThatTheNicCounts) {
   }));
 }
 
+// IPv6 has no checksum of its own; IPv4's is the link's where the device has none.
+TEST_F(PortLinkTest, AsksForTheChecksumsOfEitherFamily) {
+  for (const bool is_ipv6 : {false, true}) {
+    TxFrame frame;
+    frame.header.fill(std::byte{0});
+    frame.l2_bytes = 14;
+    frame.l3_bytes = is_ipv6 ? 40 : 20;
+    frame.header[14] = is_ipv6 ? std::byte{0x60} : std::byte{0x45};
+    frame.header_bytes = static_cast<std::uint16_t>(frame.l2_bytes + frame.l3_bytes + 20);
+    frame.checksum_offload = true;
+    ASSERT_EQ(link_->transmit({&frame, 1}), 1U);
+    const Read read = read_as_device();
+    EXPECT_EQ(read.requests,
+              RTE_MBUF_F_TX_TCP_CKSUM | (is_ipv6 ? RTE_MBUF_F_TX_IPV6 : RTE_MBUF_F_TX_IPV4));
+    EXPECT_EQ(read.bytes[14 + 10] != std::byte{0}, !is_ipv6) << "the checksum of IPv4's header";
+  }
+}
+
 TEST_F(PortLinkTest, SendsMappedMemoryInPlace) {
   std::array<std::byte, 1000> user{};
   const std::uint32_t key = link_->map_memory(user.data(), user.size());

@@ -116,6 +116,7 @@ std::unique_ptr<Frame> frame_from_peer(const Seg& seg, std::uint16_t our_port,
   if (is_ipv6) {
     wire::emit_ipv6({.source = kPeerIpv6,
                      .destination = kOurIpv6,
+                     .ecn = seg.ecn,
                      .payload_bytes = static_cast<std::uint16_t>(segment_bytes)},
                     header.data() + at);
   } else {

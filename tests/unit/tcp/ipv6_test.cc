@@ -99,6 +99,35 @@ TEST(Ipv6Connection, FlowLabelsDifferBetweenFlowsAlone) {
   EXPECT_EQ(std::unique(labels.begin(), labels.end()), labels.end());
 }
 
+// The traffic class straddles two bytes (RFC 8200 section 3).
+TEST(Ipv6Connection, PacketsCarryDscpAndMarks) {
+  StackConfig config = test_config(/*is_ipv6=*/true);
+  config.dscp = 46;
+  Peer peer(config);
+  const auto stream = peer.stack.connect(peer.now, {kPeerIpv6, kPeerPort}, peer.user);
+  ASSERT_TRUE(stream);
+  peer.user.stream = *stream;
+  const Seg syn = peer.collect_one();
+  EXPECT_EQ(syn.ecn, wire::Ecn::kNotCapable);
+  peer.iss = syn.seq;
+  peer.send({.flags = wire::kSyn | wire::kAck | wire::kEce,
+             .seq = peer.irs,
+             .ack = peer.first(),
+             .options = offer()});
+  peer.collect();
+  peer.write(3000);
+  const auto segs = peer.collect();
+  ASSERT_EQ(segs.size(), 3U);
+  for (const Seg& seg : segs) EXPECT_EQ(seg.ecn, wire::Ecn::kEct0);
+  for (const TxFrame& frame : peer.raw)
+    EXPECT_EQ(wire::load_be32(frame.header.data() + kIpAt) >> 20, 0x600U | 46U << 2 | 2U);
+  peer.send({.seq = peer.peer_nxt(),
+             .ack = peer.first(),
+             .payload = pattern(10),
+             .ecn = wire::Ecn::kCongestion});
+  EXPECT_TRUE(peer.collect_one().flags.has(wire::kEce)) << "the mark is reported";
+}
+
 TEST(Ipv6Connection, ChecksumFieldHoldsThePseudoHeaderForOffload) {
   StackConfig config = test_config(/*is_ipv6=*/true);
   config.tx_checksum_offload = true;
