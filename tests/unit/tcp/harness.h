@@ -111,6 +111,9 @@ class Peer {
   // The peer connects to a listening port.
   void open_passive(const wire::TcpOptions& options = offer());
 
+  // Segments are sent as they are, without timestamps that the test did not give.
+  void fill_no_timestamps() { timestamps_ = false; }
+
   void advance(Duration d) { now += d; }
   // Fires deadlines until the Stack has frames to send, has failed, or has no deadline.
   std::vector<Seg> wait();
