@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Handshakes in one word, and the state that scripts expect.
+// Handshakes in one word, ICMP errors, and the state that scripts expect.
 #include <functional>
 #include <map>
 #include <utility>
@@ -10,6 +10,8 @@
 #include <fmt/ranges.h>
 
 #include "tests/scripts/script_runner.h"
+#include "transport/wire/icmp.h"
+#include "transport/wire/ipv4.h"
 
 namespace ztcp::tcp::test {
 namespace {
@@ -56,6 +58,37 @@ void ScriptRunner::answer_probe() {
       execute(fmt::format("< . <sack {}:1>",
                           1 - static_cast<std::int64_t>(sent.segment.payload.size())));
   sent_.clear();
+}
+
+// From a router, about a segment of ours.
+void ScriptRunner::icmp(Words words) {
+  if (words.size() != 4 || words[2] != "seq")
+    throw ScriptError("icmp needs-fragmentation MTU seq N, icmp unreachable CODE seq N");
+  const auto value = static_cast<std::uint16_t>(to_number(words[1]));
+  wire::IcmpError error{
+      .source = {kOurIp, peer().our_port},
+      .destination = {kPeerIp, kPeerPort},
+      .sequence = origins_.ours + static_cast<std::uint32_t>(to_number(words[3]))};
+  if (words[0] == "needs-fragmentation") {
+    error.code = wire::IcmpError::kFragmentationNeeded;
+    error.next_hop_mtu_bytes = value;
+  } else if (words[0] == "unreachable") {
+    error.code = static_cast<std::uint8_t>(value);
+  } else {
+    throw ScriptError(fmt::format("\"{}\" is no ICMP error", words[0]));
+  }
+  Bytes bytes(kIpAt + wire::kIpv4Bytes + wire::kEmittedIcmpErrorBytes);
+  wire::emit_ethernet({.destination = kOurMac, .source = kPeerMac}, bytes.data());
+  wire::Ipv4Header ip;
+  ip.source = Ipv4Address{0x0a0000fe};
+  ip.destination = kOurIp;
+  ip.protocol = wire::IpProtocol::kIcmp;
+  ip.total_bytes = wire::kIpv4Bytes + wire::kEmittedIcmpErrorBytes;
+  wire::emit_ipv4(ip, bytes.data() + kIpAt);
+  wire::emit_icmp_error(error, bytes.data() + kIpAt + wire::kIpv4Bytes);
+  RxFrame frame;
+  frame.head = bytes;
+  peer().stack.on_frames(peer().now, std::span(&frame, 1));
 }
 
 std::string ScriptRunner::state() const {

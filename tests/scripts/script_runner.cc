@@ -146,6 +146,7 @@ void ScriptRunner::call(const std::string& name, Words words) {
          stream();
          peer().write(static_cast<std::size_t>(to_number(words[0])));
        }},
+      {"icmp", [&] { icmp(words); }},
       {"finish", [&] { stream().finish(); }},
       {"close", [&] { stream().close(); }},
       {"abort", [&] { stream().abort(); }},

@@ -43,6 +43,7 @@ class ScriptRunner {
   void open(Words words);
   void accept(Words words);
   void answer_probe();
+  void icmp(Words words);
   // Makes time pass and keeps the segments that leave meanwhile, each with its time.
   void advance(Duration duration);
   void collect();
