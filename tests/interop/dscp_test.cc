@@ -30,7 +30,7 @@ class PacketReader {
     std::set<int> syn;
     std::set<int> rest;
   };
-  std::map<std::uint32_t, Seen> read() {
+  std::map<IpAddress, Seen> read() {
     std::array<std::byte, 4096> bytes;
     for (;;) {
       const ssize_t got = recv(socket_.get(), bytes.data(), bytes.size(), MSG_TRUNC);
@@ -39,25 +39,28 @@ class PacketReader {
       frame.head = std::span(bytes).first(std::min<std::size_t>(bytes.size(), got));
       const wire::ParsedFrame parsed = wire::parse_frame(frame);
       if (parsed.kind != wire::FrameKind::kTcp) continue;
-      Seen& seen = seen_[parsed.ip.source.value];
+      Seen& seen = seen_[parsed.ip.source];
       (parsed.tcp.flags.has(wire::kSyn) ? seen.syn : seen.rest).insert(parsed.ip.dscp);
     }
   }
 
  private:
   Fd socket_;
-  std::map<std::uint32_t, Seen> seen_;
+  std::map<IpAddress, Seen> seen_;
 };
 
-class DscpTap : public TapTest {
+class DscpTap : public TapTest, public testing::WithParamInterface<bool> {
  protected:
   static constexpr std::uint8_t kOurs = 46;
   static constexpr std::uint8_t kKernels = 10;
 
-  static sockets::Device kernel_device(std::uint8_t dscp) {
+  void open_marked(std::uint8_t dscp) {
+    open({.dscp = dscp, .offloads = false, .is_ipv6 = GetParam()});
+  }
+  sockets::Device kernel_device(std::uint8_t dscp) const {
     sockets::Device device;
     device.interface = kInterface;
-    device.address = kKernelAddress.address;
+    device.address = kernel_port().address;
     device.dscp = dscp;
     device.first_port = device.last_port = kKernelPort.port;
     return device;
@@ -79,36 +82,36 @@ class DscpTap : public TapTest {
   }
   void expect_each(PacketReader& reader, int kernels_syn) {
     auto seen = reader.read();
-    EXPECT_EQ(seen[kOurAddress.address.value].syn, std::set{int{kOurs}});
-    EXPECT_EQ(seen[kOurAddress.address.value].rest, std::set{int{kOurs}});
-    EXPECT_EQ(seen[kKernelAddress.address.value].syn, std::set{kernels_syn});
-    EXPECT_EQ(seen[kKernelAddress.address.value].rest, std::set{int{kKernels}});
+    EXPECT_EQ(seen[our_port().address].syn, std::set{int{kOurs}});
+    EXPECT_EQ(seen[our_port().address].rest, std::set{int{kOurs}});
+    EXPECT_EQ(seen[kernel_port().address].syn, std::set{kernels_syn});
+    EXPECT_EQ(seen[kernel_port().address].rest, std::set{int{kKernels}});
   }
 };
 
-TEST_F(DscpTap, IsOnEachPacketOfAConnectionThatTheKernelOpens) {
-  open({.dscp = kOurs, .offloads = false});
+TEST_P(DscpTap, IsOnEachPacketOfAConnectionThatTheKernelOpens) {
+  open_marked(kOurs);
   PacketReader reader;
   ASSERT_TRUE(reader.is_open());
   make_apps(3000, 1000);
   kernel_data_.assign(1000, std::byte{1});
   ASSERT_TRUE(stack().listen(kOurPort.port, *ours_));
-  auto fd = sockets::dial(kernel_device(63), {}, kOurPort, {.dscp = kKernels});
+  auto fd = sockets::dial(kernel_device(63), {}, our_port(), {.dscp = kKernels});
   ASSERT_TRUE(fd);
   ASSERT_TRUE(run_until([&] { return ours_->is_open(); }));
   exchange(std::move(*fd));
   expect_each(reader, kKernels);
 }
 
-TEST_F(DscpTap, IsOnEachPacketOfAConnectionThatWeOpen) {
-  open({.dscp = 0, .offloads = false});
+TEST_P(DscpTap, IsOnEachPacketOfAConnectionThatWeOpen) {
+  open_marked(0);
   PacketReader reader;
   ASSERT_TRUE(reader.is_open());
   make_apps(3000, 1000);
   kernel_data_.assign(1000, std::byte{1});
   const auto listening = sockets::open_listener(kernel_device(kKernels));
   ASSERT_TRUE(listening);
-  const auto stream = stack().connect(real_now(), kKernelPort, *ours_);
+  const auto stream = stack().connect(real_now(), kernel_port(), *ours_);
   ASSERT_TRUE(stream);
   (*stream)->set_dscp(kOurs);
   ours_->attach(**stream);
@@ -120,6 +123,9 @@ TEST_F(DscpTap, IsOnEachPacketOfAConnectionThatWeOpen) {
   exchange(std::move(accepted->fd));
   expect_each(reader, kKernels);
 }
+
+INSTANTIATE_TEST_SUITE_P(Families, DscpTap, testing::Values(false, true),
+                         [](const auto& row) { return row.param ? "IPv6" : "IPv4"; });
 
 }  // namespace
 }  // namespace ztcp::interop
