@@ -114,6 +114,7 @@ void ScriptRunner::configure(Words words) {
       {"mtu", [&] { config_.mtu_bytes = static_cast<std::uint16_t>(to_number(value)); }},
       {"pacing", [&] { tcp.pacing = value == "on"; }},
       {"ecn", [&] { tcp.ecn = value == "on"; }},
+      {"ipv6", [&] { config_.address = test_config(value == "on").address; }},
   };
   const auto found = keys.find(words[0]);
   if (found == keys.end()) throw ScriptError(fmt::format("\"{}\" is no setting", words[0]));
@@ -129,7 +130,8 @@ void ScriptRunner::call(const std::string& name, Words words) {
   const std::map<std::string, std::function<void()>> calls{
       {"connect",
        [&] {
-         const auto dialled = peer().stack.connect(peer().now, {kPeerIp, kPeerPort}, user);
+         const auto dialled =
+             peer().stack.connect(peer().now, {peer_ip(config_.is_ipv6()), kPeerPort}, user);
          if (!dialled) throw ScriptError(describe(dialled.error().code));
          user.stream = *dialled;
        }},
