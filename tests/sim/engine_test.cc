@@ -6,9 +6,11 @@
 // takes more unposted bytes than it allowed.
 #include "transport/ustack/engine/engine.h"
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -185,6 +187,43 @@ TEST(Sessions, ADeadPathAmongFourIsLeftWithinASecond) {
     EXPECT_LE(*longest, 1s) << "seed " << seed;
     EXPECT_TRUE(pair.receiver.are_finished_buffers_untouched());
   }
+}
+
+// The sender's packets have its DSCP from the first SYN on, on redialled flows, too; the receiver's
+// once it knows the session.
+TEST(Sessions, EachEndHasItsOwnDscp) {
+  EngineWorld pair(four_flows(), 1, 1000);
+  pair.receiver.dscp = 10;
+  std::array<std::set<int>, 2> seen;
+  const auto watch = [&](std::size_t way, const Bytes& frame) {
+    RxFrame view;
+    view.head = frame;
+    const auto parsed = wire::parse_frame(view);
+    if (parsed.kind == wire::FrameKind::kTcp) seen[way].insert(parsed.ip.dscp);
+    return false;
+  };
+  for (std::size_t way = 0; way < 2; ++way)
+    pair.world.wire(way).drop_if([=](const Bytes& frame) { return watch(way, frame); });
+  ASSERT_TRUE(pair.connect(46));
+  ASSERT_TRUE(pair.world.run_until([&] { return are_four_up(pair); })) << pair.world.why();
+  EXPECT_EQ(seen[0], std::set<int>{46});
+  EXPECT_EQ(seen[1], (std::set<int>{0, 10})) << "the NIC's until the session is known";
+  seen[1].clear();
+  const std::size_t soon = pair.receiver.done + 50;
+  ASSERT_TRUE(pair.world.run_until([&] { return pair.receiver.done >= soon; })) << pair.world.why();
+  EXPECT_EQ(seen[1], std::set<int>{10});
+  const auto doomed = std::make_shared<int>(0);
+  pair.world.wire(1).drop_if([=](const Bytes& frame) {
+    watch(1, frame);
+    RxFrame view;
+    view.head = frame;
+    const auto parsed = wire::parse_frame(view);
+    if (*doomed == 0) *doomed = parsed.tcp.destination_port;
+    return parsed.tcp.destination_port == *doomed;
+  });
+  ASSERT_TRUE(pair.world.run_until([&] { return pair.is_all_done(); }, 60s)) << pair.world.why();
+  EXPECT_GE(pair.client.stack().counters().connections_opened, 5U) << "one was redialled";
+  EXPECT_EQ(seen[0], std::set<int>{46});
 }
 
 // All flows fall silent: the peer is stopped, or its whole network is down. No other port helps.

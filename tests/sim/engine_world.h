@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -104,6 +105,7 @@ class ReceiveUser final : public msg::RecvOwner, public msg::ListenerEvents {
   void on_session(TimePoint, std::unique_ptr<msg::RecvSession> incoming) override {
     if (session != nullptr) problem = "a second session";
     session = std::move(incoming);
+    if (dscp) session->set_dscp(*dscp);
   }
   void on_done(msg::RecvMessage& message) override {
     const std::size_t number = static_cast<Message::Receive&>(message).number;
@@ -141,6 +143,7 @@ class ReceiveUser final : public msg::RecvOwner, public msg::ListenerEvents {
   void on_session_closed() override { closed = true; }
 
   std::unique_ptr<msg::RecvSession> session;
+  std::optional<std::uint8_t> dscp;  // The session's.
   std::size_t done = 0;
   bool failed = false;
   bool closed = false;
@@ -198,10 +201,10 @@ class EngineWorld {
     });
   }
 
-  [[nodiscard]] bool connect() {
+  [[nodiscard]] bool connect(std::optional<std::uint8_t> dscp = std::nullopt) {
     if (!server.sessions().acceptor().add_listener(kCookie, receiver)) return false;
     sender.session = &client.sessions().connect(
-        {Ipv4Address{0x0a4d0102}, config({}, 1).listen_port}, kCookie, sender);
+        {Ipv4Address{0x0a4d0102}, config({}, 1).listen_port}, kCookie, sender, dscp);
     return true;
   }
   bool is_all_done() const { return sender.done == all.size() && receiver.done == all.size(); }
