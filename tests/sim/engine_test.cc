@@ -226,6 +226,41 @@ TEST(Sessions, EachEndHasItsOwnDscp) {
   EXPECT_EQ(seen[0], std::set<int>{46});
 }
 
+// Sessions of one flow each: another session with the same peer shows that it is alive.
+TEST(Sessions, AnotherSessionShowsThatAPathIsDead) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    Case one_flow = four_flows();
+    one_flow.flows = 1;
+    EngineWorld pair(one_flow, seed, 400);
+    std::vector<Message> more = messages(400, seed + 50);
+    SendUser second(more);
+    ReceiveUser second_receiver(more, {});
+    const msg::Cookie cookie{std::byte{9}};
+    ASSERT_TRUE(pair.server.sessions().acceptor().add_listener(cookie, second_receiver));
+    second.session = &pair.client.sessions().connect(
+        {Ipv4Address{0x0a4d0102}, EngineWorld::config(one_flow, 1).listen_port}, cookie, second);
+    pair.world.set_actor(0, [&](TimePoint now) {
+      pair.sender.post(now);
+      second.post(now);
+      return kNever;
+    });
+    pair.world.set_actor(1, [&](TimePoint now) {
+      return std::min(pair.receiver.post(now), second_receiver.post(now));
+    });
+    ASSERT_TRUE(pair.connect());
+    ASSERT_TRUE(pair.world.run_until([&] {
+      return pair.receiver.done >= 50 && second_receiver.done >= 1;
+    })) << pair.world.why();
+    const auto doomed = cut_next_flow(pair, 1000);
+    const auto both_done = [&] { return pair.is_all_done() && second_receiver.done == 400; };
+    const TimePoint cut = pair.world.now();
+    ASSERT_TRUE(pair.world.run_until(both_done, 120s)) << pair.world.why();
+    EXPECT_NE(*doomed, 0);
+    EXPECT_LE(pair.world.now() - cut, 400ms) << "seed " << seed;
+    EXPECT_TRUE(pair.receiver.are_finished_buffers_untouched());
+  }
+}
+
 // All flows fall silent: the peer is stopped, or its whole network is down. No other port helps.
 TEST(Sessions, APeerThatIsSilentOnAllFlowsIsNotRedialled) {
   EngineWorld pair(four_flows(), 1, 400);

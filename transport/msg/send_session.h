@@ -58,6 +58,11 @@ class SendSession {
   bool is_finishing() const {
     return !is_ended() && (is_leaving_ || (is_closing_ && has_outstanding()));
   }
+  // Messages may go both ways between posting and the end.
+  bool is_serving() const {
+    return state_ == State::kReady && !is_closing_ && !is_leaving_ && !is_aborting_ &&
+           !peer_closed_;
+  }
   // False once the receiver has closed with all messages: its end loses nothing.
   bool needs_peer() const { return !peer_closed_; }
 
@@ -78,6 +83,10 @@ class SendSession {
     for (std::size_t i = 0; i < flows_.size(); ++i)
       if (const Stream* const stream = flows_[i].stream()) visit(i, *stream);
   }
+
+  // Whether a flow other than `except` was acknowledged after `since`. To be called again at the
+  // next check: the flows are asked at the first call.
+  bool is_answering_since(TimePoint now, TimePoint since, const SendFlow* except = nullptr);
 
   // --- Called by the flows ---
   const SessionSettings& settings() const { return settings_; }

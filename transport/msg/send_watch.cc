@@ -113,10 +113,9 @@ bool SendSession::is_stalled(TimePoint now, SendFlow& flow) {
   return stalled >= kWatchInterval || flow.stall(now).timeouts >= kDoubtfulTimeouts;
 }
 
-// If other flows are acknowledged, the peer lives and its network works: then this flow's path is
-// at fault, and another port may use another path. Once it has timed out, something is sent on the
-// others, so that their acknowledgement is newer than its timeouts. Received bytes prove nothing
-// about the path to the peer, nor about our own NIC.
+// If other flows to the peer are acknowledged, of this session or another, the peer lives and its
+// network works: then this flow's path is at fault, and another port may use another path. Received
+// bytes prove nothing about the path to the peer, nor about our own NIC.
 bool SendSession::is_dead(TimePoint now, SendFlow& flow, const StreamStall& stall) {
   if (settings_.redial_window == Duration::zero()) return false;  // Redialling is off.
   if (stall.timeouts < kDoubtfulTimeouts || stall.is_shut) {
@@ -126,21 +125,28 @@ bool SendSession::is_dead(TimePoint now, SendFlow& flow, const StreamStall& stal
   flow.doubted_at = std::min(flow.doubted_at, now);
   const Duration alone = settings_.ack_is_delivery ? kDeadAlone : kDeadAloneByKernel;
   if (stall.timeouts >= kDeadTimeouts && now - flow.stalled_since() >= alone) return true;
-  bool is_sibling_acked = false;
-  for (SendFlow& other : flows_) {
-    if (&other == &flow || !other.is_up()) continue;
-    if (other.asked_at < flow.doubted_at) {
+  const bool is_peer_answering = is_answering_since(now, flow.doubted_at, &flow) ||
+                                 dialer_.is_peer_answering_since(now, flow.doubted_at);
+  return is_peer_answering && stall.timeouts >= kDeadTimeouts;
+}
+
+// Something is sent on each flow, so that its acknowledgement is newer than `since`.
+bool SendSession::is_answering_since(TimePoint now, TimePoint since, const SendFlow* except) {
+  bool is_answering = false;
+  for (SendFlow& flow : flows_) {
+    if (&flow == except || !flow.is_up()) continue;
+    if (flow.asked_at < since) {
       std::array<std::byte, kHeaderBytes + Ask::kBody> record;
       encode(Ask{}, record);
-      if (other.room() != 0) other.write(record);
-      other.asked_at = now;
-      other.acked_when_asked = other.acked_bytes();
+      if (flow.room() != 0) flow.write(record);
+      flow.asked_at = now;
+      flow.acked_when_asked = flow.acked_bytes();
     } else {
-      is_sibling_acked |= settings_.ack_is_delivery ? other.acked_bytes() > other.acked_when_asked
-                                                    : other.stall(now).is_acked;
+      is_answering |= settings_.ack_is_delivery ? flow.acked_bytes() > flow.acked_when_asked
+                                                : flow.stall(now).is_acked;
     }
   }
-  return is_sibling_acked && stall.timeouts >= kDeadTimeouts;
+  return is_answering;
 }
 
 // The receiver has posted the buffer of a message that was sent completely: a running process takes

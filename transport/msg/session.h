@@ -177,6 +177,9 @@ class Dialer {
   }
   virtual PathEvents* path_events() { return nullptr; }  // Null: not wanted.
   virtual Endpoint remote() const { return {}; }
+  // Whether the peer has acknowledged something of another session after `since`. To be called
+  // again at the next check: the first call asks.
+  virtual bool is_peer_answering_since(TimePoint, TimePoint /*since*/) { return false; }
   // Whether a stream is left for a flow that the session can do without. Each session needs one,
   // and sessions still to come must find theirs.
   virtual bool has_spare() const { return true; }

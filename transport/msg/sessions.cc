@@ -87,6 +87,20 @@ void Sessions::wake_at(TimePoint when) {
   next_scan_ = std::min(next_scan_, std::max(when, earliest_scan_));
 }
 
+// Sessions with the same peer, as one NCCL channel has each.
+bool Sessions::is_peer_answering_since(TimePoint now, TimePoint since, const Outgoing& doubtful) {
+  constexpr int kMostAsked = 4;
+  int asked = 0;
+  for (const auto& other : outgoing_) {
+    if (other.get() == &doubtful || other->endpoint != doubtful.endpoint ||
+        !other->session.is_serving())
+      continue;
+    if (other->session.is_answering_since(now, since)) return true;
+    if (++asked == kMostAsked) break;
+  }
+  return false;
+}
+
 void Sessions::scan_outgoing(TimePoint now) {
   if (now < next_scan_) return;
   next_scan_ = kNever;

@@ -77,6 +77,9 @@ class Sessions {
     }
     PathEvents* path_events() override { return sessions.source_.path_events(); }
     Endpoint remote() const override { return endpoint; }
+    bool is_peer_answering_since(TimePoint now, TimePoint since) override {
+      return sessions.is_peer_answering_since(now, since, *this);
+    }
     bool has_spare() const override { return sessions.source_.has_spare_stream(); }
     void wake_at(TimePoint when) override { sessions.wake_at(when); }
     Endpoint listening() const override { return sessions.source_.listening(); }
@@ -90,6 +93,7 @@ class Sessions {
   void note_outgoing() { acceptor_.set_other_sessions(outgoing_.size()); }
   void wake_at(TimePoint when);
   void scan_outgoing(TimePoint now);
+  bool is_peer_answering_since(TimePoint now, TimePoint since, const Outgoing& doubtful);
 
   const SessionSettings settings_;
   const ClusterKey key_;

@@ -48,6 +48,7 @@ class SendSessionTest : public testing::Test, public Dialer, public SendOwner, p
     return dial(at, events);
   }
   PathEvents* path_events() override { return this; }
+  bool is_peer_answering_since(TimePoint, TimePoint) override { return is_answered_elsewhere; }
   void on_trouble(TimePoint, Endpoint, PeerTrouble trouble, Duration) override {
     troubles.push_back(trouble);
   }
@@ -110,6 +111,7 @@ class SendSessionTest : public testing::Test, public Dialer, public SendOwner, p
   SessionSettings settings;
   TimePoint now{};
   bool dials_succeed = true;
+  bool is_answered_elsewhere = false;  // On another session.
   std::deque<Dialled> dialled;
   std::vector<std::uint32_t> segment_limits;
   std::vector<PeerTrouble> troubles;

@@ -128,6 +128,32 @@ TEST_F(SendWatch, FlowsThatAllTimeOut_AreLeftAloneForAWhile) {
   EXPECT_EQ(dialled.size(), 8U);
 }
 
+TEST_F(SendWatch, LoneFlowWhosePeerAnswersOnAnotherSession_IsDialledAgain) {
+  accept(0, Credit{3, 0, 0});
+  post(100);
+  dialled[0].stream.stalled = {.timeouts = 2};
+  is_answered_elsewhere = true;
+  pass(300ms);
+  EXPECT_EQ(dialled.size(), 1U) << "two timeouts may be random losses";
+  dialled[0].stream.stalled = {.timeouts = 3};
+  pass(100ms);
+  EXPECT_EQ(dialled.size(), 2U);
+}
+
+TEST_F(SendWatch, SessionIsAskedOnceForANewerAnswer) {
+  spread();
+  for (Dialled& d : dialled) static_cast<void>(d.stream.records());
+  now += 1ms;
+  const TimePoint since = now;
+  EXPECT_FALSE(session->is_answering_since(now, since));
+  for (Dialled& d : dialled) EXPECT_TRUE(has_asked(d));
+  EXPECT_FALSE(session->is_answering_since(now + 100ms, since));
+  for (Dialled& d : dialled) EXPECT_FALSE(has_asked(d));
+  ack(dialled[2], 1);
+  EXPECT_TRUE(session->is_answering_since(now + 200ms, since));
+  EXPECT_FALSE(session->is_answering_since(now + 200ms, now + 200ms)) << "of a later doubt";
+}
+
 TEST_F(SendWatch, FlowWithAClosedWindow_IsKept) {
   over_kernel_sockets();
   accept(0, Credit{3, 0, 0});
