@@ -95,7 +95,7 @@ class RouterTap : public TapTest, public testing::WithParamInterface<Route> {
  protected:
   static constexpr std::uint16_t kWide = 9000;
   static constexpr std::uint16_t kNarrow = 1400;
-  // Of the network behind the router.
+  // The network behind the router has it.
   static IpPrefix far_prefix(std::uint8_t host) {
     if (GetParam().is_ipv6) return {{0xfd63'0008ULL << 32, host}, 64};
     return Ipv4Prefix{Ipv4Address{0x0a630800U + host}, 24};
