@@ -44,10 +44,10 @@ inline bool are_equal(std::span<const std::byte> a, std::span<const std::byte> b
 
 // Polls both ends from one thread, as two proxies on one CPU do.
 inline Pair connect(Transport& from, Transport& to, int listening_device = 0,
-                    int connecting_device = 0) {
-  auto listener = to.listen(listening_device, {});
+                    int connecting_device = 0, const CommOptions& options = {}) {
+  auto listener = to.listen(listening_device, options);
   EXPECT_TRUE(listener);
-  auto sender = from.begin_connect(connecting_device, (*listener)->handle(), {});
+  auto sender = from.begin_connect(connecting_device, (*listener)->handle(), options);
   EXPECT_TRUE(sender);
   Pair pair;
   bool ready = false;

@@ -7,6 +7,16 @@
 #include "core/log.h"
 
 namespace ztcp::comms {
+namespace {
+
+constexpr int kMostClass = 255;
+
+}  // namespace
+
+std::optional<std::uint8_t> dscp_of(int traffic_class) {
+  if (traffic_class < 0 || traffic_class > kMostClass) return std::nullopt;
+  return static_cast<std::uint8_t>(traffic_class >> 2);
+}
 
 CommSettings TrafficClasses::settings_for(const CommOptions& options, const std::string& nic,
                                           std::uint16_t dscp_of_nic) {
@@ -17,20 +27,18 @@ CommSettings TrafficClasses::settings_for(const CommOptions& options, const std:
 std::optional<std::uint8_t> TrafficClasses::dscp_for(int traffic_class, const std::string& nic,
                                                      std::uint16_t dscp_of_nic) {
   constexpr int kNone = -1;
-  constexpr int kMost = 255;
-  if (traffic_class == kNone) return std::nullopt;
-  if (traffic_class < 0 || traffic_class > kMost) {
-    if (!std::exchange(has_refused_, true))
+  const std::optional<std::uint8_t> dscp = dscp_of(traffic_class);
+  if (!dscp) {
+    if (traffic_class != kNone && !std::exchange(has_refused_, true))
       log::warn(
           "{}: traffic class {} of a communicator is refused: it is outside 0..{}; its packets "
           "have DSCP {} by dscp in [nic]; correct trafficClass in the application's ncclConfig_t",
-          nic, traffic_class, kMost, dscp_of_nic);
+          nic, traffic_class, kMostClass, dscp_of_nic);
     return std::nullopt;
   }
-  const auto dscp = static_cast<std::uint8_t>(traffic_class >> 2);
-  if (!told_.test(dscp)) {
-    told_.set(dscp);
-    log::info("{}: packets of a communicator have DSCP {}, by its traffic class {}", nic, dscp,
+  if (!told_.test(*dscp)) {
+    told_.set(*dscp);
+    log::info("{}: packets of a communicator have DSCP {}, by its traffic class {}", nic, *dscp,
               traffic_class);
   }
   return dscp;

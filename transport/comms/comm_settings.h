@@ -18,12 +18,14 @@ struct CommSettings {
   std::optional<std::uint8_t> dscp{};  // Absent: the NIC's.
 };
 
+// The DSCP is the upper six bits of a traffic class, which is the byte of the IP header; the lower
+// two are TCP's, for ECN. Absent where there is no class (-1), or one that no packet can have.
+std::optional<std::uint8_t> dscp_of(int traffic_class);
+
 // Turns traffic classes into DSCPs. One for each transport, used under its mutex.
 class TrafficClasses {
  public:
-  // The DSCP is the upper six bits of the class, which is the byte of the IP header; the lower two
-  // are TCP's, for ECN. Absent where the communicator has no class, or one that no packet can have.
-  // Logs each new one with the name of the NIC.
+  // Logs each new class with the name of the NIC.
   CommSettings settings_for(const CommOptions& options, const std::string& nic,
                             std::uint16_t dscp_of_nic);
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/log.h"
+#include "transport/comms/comm_settings.h"
 
 namespace ztcp::verbs {
 
@@ -56,6 +57,7 @@ Result<void, ReasonedError> Connection::prepare(int traffic_class, const EndFact
     if (device.is_tcp) {
       RailState& state = new_rail(i);
       state.health = RailState::Health::kDown;
+      state.dscp = comms::dscp_of(traffic_class);
       if (direction_ == Direction::kSend) state.due = TimePoint();
       continue;
     }

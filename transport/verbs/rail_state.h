@@ -66,6 +66,7 @@ struct RailState {
   QueuePairSettings settings;
   std::unique_ptr<QueuePairs> queues;
   std::unique_ptr<RailStream> stream;  // For a rail of TCP, which has no queue pairs.
+  std::optional<std::uint8_t> dscp{};  // Its stream's; absent: the NIC's.
   Ticket ticket{};  // A receiver's rail of TCP: the stream that begins with it is the sender's.
   std::uint32_t first_queue_pair = 0;  // Among all of the connection.
 

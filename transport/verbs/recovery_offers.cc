@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "core/log.h"
+#include "transport/sockets/kernel/packet_class.h"
 #include "transport/verbs/recovery.h"
 
 namespace ztcp::verbs {
@@ -166,6 +167,7 @@ bool Recovery::take_stream(const Ticket& ticket, Fd& fd) {
   for (RailState& state : traffic_.rails()) {
     if (state.health != Health::kAccepted || state.ticket != ticket) continue;
     state.ticket = {};
+    if (state.dscp) sockets::set_class(fd, *state.dscp);
     state.stream = std::make_unique<RailStream>(std::move(fd), traffic_);
     state.stream->pieces.welcome();
     traffic_.route(state);
@@ -205,7 +207,8 @@ Status Recovery::prove(RailState& state, const RailNote& told, TimePoint now) {
 Status Recovery::dial(RailState& state, const RailNote& told, TimePoint now) {
   const Endpoint remote{address_of(told.facts.exchange), told.facts.port};
   traffic_.peer_facts().on[traffic_.index_of(state)] = told.facts;
-  auto fd = sockets::dial(state.rail->device.exchange, state.rail->times, remote);
+  auto fd =
+      sockets::dial(state.rail->device.exchange, state.rail->times, remote, {.dscp = state.dscp});
   if (!fd) return drop_offer(state, text_of(fd.error()) + kMayTcpPass, now);
   state.stream = std::make_unique<RailStream>(std::move(*fd), traffic_);
   traffic_.route(state);

@@ -3,9 +3,11 @@
 //
 // Merged devices of an RDMA NIC and an interface of the kernel's: both carry, each goes on where
 // the other fails, and both are back afterwards.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "tests/unit/verbs/gpu_memory.h"
 #include "tests/unit/verbs/own_sockets.h"
@@ -56,6 +58,24 @@ TEST_F(TcpRailsTest, AStreamThatIsCutIsDialledAgain) {
   }
   EXPECT_THAT(log_.warned(), HasSubstr("from: the rail over TCP on lo has failed to 127.0.0.1:"));
   EXPECT_THAT(log_.warned(), HasSubstr("; messages go over the other 1 meanwhile"));
+}
+
+TEST_F(TcpRailsTest, StreamsHaveTheDscpOfTheirCommunicator) {
+  constexpr int kClass = 46 << 2;
+  const auto marked = [] {
+    const std::vector<int> all = connected_at(tcp_address().prefix.address);
+    return std::ranges::count_if(all, [](int fd) {
+      int value = 0;
+      socklen_t size = sizeof value;
+      return getsockopt(fd, IPPROTO_IP, IP_TOS, &value, &size) == 0 && value == kClass;
+    });
+  };
+  carry_by_tcp(kSize);
+  EXPECT_EQ(marked(), 0);
+  over(test::connect(*transport_, *transport_, 1, 0, {.traffic_class = kClass}), [&] {
+    carry_by_tcp(kSize);
+    EXPECT_EQ(marked(), 2) << "both ends of its rail";
+  });
 }
 
 TEST_F(TcpRailsTest, ItGoesOnOverTcpWhileThePortIsDown) {
