@@ -14,12 +14,13 @@
 namespace ztcp::tcp::test {
 namespace {
 
-constexpr std::array<std::pair<char, wire::TcpFlags>, 6> kFlags{{{'S', wire::kSyn},
+constexpr std::array<std::pair<char, wire::TcpFlags>, 7> kFlags{{{'S', wire::kSyn},
                                                                  {'F', wire::kFin},
                                                                  {'R', wire::kRst},
                                                                  {'.', wire::kAck},
                                                                  {'E', wire::kEce},
-                                                                 {'C', wire::kCwr}}};
+                                                                 {'C', wire::kCwr},
+                                                                 {'A', wire::kAe}}};
 constexpr std::array<const char*, 4> kEcn{"off", "ect1", "ect0", "ce"};
 
 std::string letters(wire::TcpFlags flags) {
@@ -88,7 +89,7 @@ wire::TcpFlags to_flags(const std::string& text) {
   for (const auto& [letter, flag] : kFlags)
     if (text.find(letter) != std::string::npos) out |= flag;
   if (letters(out) != text)
-    throw ScriptError(fmt::format("\"{}\" are no flags: S F R . E C, in this order", text));
+    throw ScriptError(fmt::format("\"{}\" are no flags: S F R . E C A, in this order", text));
   return out;
 }
 

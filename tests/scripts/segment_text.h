@@ -30,7 +30,7 @@ Duration to_duration(std::string_view text);
 std::string text_of(Duration duration);
 
 struct SegmentText {
-  std::string flags;  // In the order S F R . E C.
+  std::string flags;  // In the order S F R . E C A.
   std::optional<std::int64_t> seq;
   std::optional<std::int64_t> ack;
   std::optional<std::int64_t> window;
