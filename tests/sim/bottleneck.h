@@ -89,7 +89,9 @@ struct Line {
   std::uint32_t queue_bytes = 0;          // Not 0: instead of `queue`.
   std::uint32_t ecn_threshold_bytes = 0;  // 0: marks nothing.
   tcp::TcpSettings tcp = {};
-  double loss = 0;  // Share of data, at random.
+  double loss = 0;          // Share of data, at random.
+  std::uint32_t paths = 1;  // Of data: see link::Impairment.
+  Duration path_skew{};
 
   double bytes_in(Duration d) const {
     return static_cast<double>(rate_bits_per_second) / 8 * std::chrono::duration<double>(d).count();
@@ -159,6 +161,8 @@ class Bottleneck {
     WorldOptions options;
     options.forward = {.loss = line.loss,
                        .delay = line.round_trip / 2,
+                       .paths = line.paths,
+                       .path_skew = line.path_skew,
                        .rate_bits_per_second = line.rate_bits_per_second,
                        .queue_limit_bytes = line.queue_bytes != 0 ? line.queue_bytes
                                                                   : static_cast<std::uint32_t>(

@@ -263,6 +263,10 @@ void FabricSwitch::leave(Port& port, const TxFrame& frame, TimePoint now) {
   }
   if (!port.impaired_out) return transmit(port, frame);
 
+  if (settings_.shared_buffer_bytes > 0 && is_buffer_full(port, size, now)) {
+    ++port.counters.drop_queue_full;
+    return;
+  }
   const link::Passage passage =
       port.out.admit(now, size, port.queue_bytes + port.leaving.held_bytes());
   port.counters.impaired_loss += passage.fate == link::Passage::Fate::kLost;
@@ -280,6 +284,13 @@ void FabricSwitch::leave(Port& port, const TxFrame& frame, TimePoint now) {
             altered_copy(frame, passage, port.counters));
     }
   }
+}
+
+bool FabricSwitch::is_buffer_full(const Port& port, std::uint32_t size_bytes, TimePoint now) const {
+  std::uint64_t used_bytes = 0;
+  for (const Port& other : ports_) used_bytes += other.out.queued_bytes(now);
+  const std::uint64_t own_bytes = port.out.queued_bytes(now);
+  return used_bytes + own_bytes + size_bytes > settings_.shared_buffer_bytes;
 }
 
 void FabricSwitch::transmit(Port& port, const TxFrame& frame) {

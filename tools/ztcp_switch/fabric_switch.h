@@ -31,6 +31,10 @@ struct SwitchSettings {
   Duration mac_age = std::chrono::seconds(300);
   // Per port and direction; frames beyond it are dropped and counted.
   std::uint64_t queue_limit_bytes = 16ULL << 20U;
+  // Memory for the frames that wait for the ports' rate limits; 0: as much as their queues need. A
+  // port may have as much as is free (a dynamic threshold of 1), so the ports that are busy share
+  // it, and a single one gets half.
+  std::uint64_t shared_buffer_bytes = 0;
   std::uint64_t seed = 1;
 };
 
@@ -50,9 +54,10 @@ struct PortCounters {
   std::uint64_t drop_malformed = 0;  // Shorter than an Ethernet header, or a group as its source.
   std::uint64_t drop_same_port = 0;  // The destination is behind the port it came from.
   // Dropped on the way out, except that impairments count where they are configured.
-  std::uint64_t drop_oversize = 0;    // Larger than the port's MTU.
-  std::uint64_t drop_queue_full = 0;  // queue_limit_bytes or the rate limit's own.
-  std::uint64_t drop_link_down = 0;   // No peer connected.
+  std::uint64_t drop_oversize = 0;  // Larger than the port's MTU.
+  std::uint64_t drop_queue_full =
+      0;  // queue_limit_bytes, shared_buffer_bytes, or the rate limit's own.
+  std::uint64_t drop_link_down = 0;  // No peer connected.
   std::uint64_t impaired_loss = 0;
   std::uint64_t impaired_duplicate = 0;
   std::uint64_t impaired_reorder = 0;
@@ -113,6 +118,7 @@ class FabricSwitch {
   std::size_t mature(PortIndex port, TimePoint now);
   void forward(PortIndex ingress, const TxFrame& frame, TimePoint now);
   void leave(Port& port, const TxFrame& frame, TimePoint now);
+  bool is_buffer_full(const Port& port, std::uint32_t size_bytes, TimePoint now) const;
   void transmit(Port& port, const TxFrame& frame);
   void enqueue(Port& port, StoredFrame&& frame);
   void delay(DelayLine& line, PortCounters& counters, TimePoint arrives, StoredFrame&& frame);

@@ -96,6 +96,16 @@ SwitchOptions parse_options(int argc, char** argv) {
   impairment("rate", "Rate limit: 1Gbit");
   impairment("queue", "Bytes that may wait for the rate limit, default 1M");
   impairment("ecn-mark", "Mark CE when more than this many bytes wait: 64K");
+  impairment("paths", "Frames take so many paths in turn: 4");
+  impairment("path-skew", "Delay of the last path over the first: 100us");
+  app.add_option_function<std::string>(
+      "--shared-buffer",
+      [&o](const std::string& value) {
+        const auto bytes = tools::parse_bytes(value);
+        if (!bytes) throw CLI::ValidationError("--shared-buffer", "no size: " + value);
+        o.fabric.shared_buffer_bytes = *bytes;
+      },
+      "Memory that all ports with a rate limit share, beside each one's queue: 400K");
   app.add_option("--seed", o.fabric.seed, "The same seed and frames give the same run");
 
   app.add_option_function<std::string>(

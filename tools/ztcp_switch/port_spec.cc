@@ -35,6 +35,14 @@ bool assign(Impairment& to, std::string_view text) {
   return true;
 }
 
+std::optional<std::uint32_t> parse_paths(std::string_view text) {
+  constexpr std::uint32_t kMost = 1024;
+  std::uint32_t paths = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), paths);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return paths >= 1 && paths <= kMost ? std::optional(paths) : std::nullopt;
+}
+
 constexpr std::array kKeys = {
     Key{"loss", "a share (1%)", assign<&Impairment::loss, tools::parse_probability>},
     Key{"duplicate", "a share (1%)", assign<&Impairment::duplicate, tools::parse_probability>},
@@ -45,6 +53,8 @@ constexpr std::array kKeys = {
     Key{"reorder-delay", "a time (2ms)", assign<&Impairment::reorder_delay, tools::parse_duration>},
     Key{"rate", "a rate (1Gbit)", assign<&Impairment::rate_bits_per_second, tools::parse_bit_rate>},
     Key{"queue", "a size (1M)", assign<&Impairment::queue_limit_bytes, tools::parse_bytes>},
+    Key{"paths", "a number (4)", assign<&Impairment::paths, parse_paths>},
+    Key{"path-skew", "a time (100us)", assign<&Impairment::path_skew, tools::parse_duration>},
     Key{"ecn-mark", "a size (64K)", assign<&Impairment::ecn_threshold_bytes, tools::parse_bytes>},
 };
 

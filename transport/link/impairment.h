@@ -23,6 +23,10 @@ struct Impairment {
   Duration delay{};
   Duration jitter{};  // Uniform in [0, jitter] on top of delay; overtaking is possible.
   Duration reorder_delay = std::chrono::milliseconds(1);
+  // Frames take so many paths in turn, as where switches spray packets; the last path delays by
+  // path_skew more than the first, those between by their share.
+  std::uint32_t paths = 1;
+  Duration path_skew{};
   std::uint64_t rate_bits_per_second = 0;  // 0: unlimited.
   // Frames that would exceed this backlog before the rate limit are dropped, as a switch would.
   std::uint32_t queue_limit_bytes = 1U << 20U;
@@ -30,7 +34,8 @@ struct Impairment {
 
   bool any() const {
     return loss > 0 || duplicate > 0 || reorder > 0 || corrupt > 0 || delay > Duration::zero() ||
-           jitter > Duration::zero() || rate_bits_per_second > 0 || ecn_threshold_bytes > 0;
+           jitter > Duration::zero() || path_skew > Duration::zero() || rate_bits_per_second > 0 ||
+           ecn_threshold_bytes > 0;
   }
 };
 
@@ -105,6 +110,7 @@ class Impairer {
       passage.flipped_bit =
           static_cast<std::uint32_t>(dice_.below(std::uint64_t{frame_bytes - spared_bytes} * 8));
     }
+    leaves += path_delay();
     passage.at[0] = leaves + flight_time();
     if (dice_.chance(what_.reorder)) {
       passage.reordered = true;
@@ -129,6 +135,12 @@ class Impairer {
   Duration time_on_line(std::uint32_t frame_bytes) const {
     return Duration(std::uint64_t{frame_bytes} * 8'000'000'000U / what_.rate_bits_per_second);
   }
+  Duration path_delay() {
+    if (what_.path_skew <= Duration::zero() || what_.paths < 2) return {};
+    const std::uint32_t path = next_path_;
+    next_path_ = (next_path_ + 1) % what_.paths;
+    return what_.path_skew * path / (what_.paths - 1);
+  }
   Duration flight_time() {
     if (what_.jitter <= Duration::zero()) return what_.delay;
     return what_.delay +
@@ -137,6 +149,7 @@ class Impairer {
 
   Impairment what_;
   Dice dice_;
+  std::uint32_t next_path_ = 0;
   TimePoint line_free_{};  // When the last admitted bit leaves the rate limit.
 };
 

@@ -84,6 +84,14 @@ TEST(Impairer, RateSpacesFramesAndDropsBeyondItsQueue) {
   EXPECT_EQ(impairer.admit(now + 1s, 1000).at[0], now + 1s + 1ms) << "idle time is not saved up";
 }
 
+TEST(Impairer, SpraysFramesOverPathsInTurn) {
+  Impairer impairer({.delay = 1ms, .paths = 4, .path_skew = 300us}, 1);
+  const TimePoint now{1s};
+  for (int round = 0; round < 2; ++round)
+    for (const Duration later : {0us, 100us, 200us, 300us})
+      EXPECT_EQ(impairer.admit(now, 1000).at[0], now + 1ms + later);
+}
+
 TEST(Impairer, MarksAboveTheBacklogThreshold) {
   Impairer impairer({.rate_bits_per_second = 8'000'000, .ecn_threshold_bytes = 1500}, 1);
   EXPECT_FALSE(impairer.admit(TimePoint{}, 1000).mark_ecn);

@@ -348,6 +348,28 @@ TEST(FabricSwitch, WithoutReorderingAnImpairedPortKeepsOrder) {
   }
 }
 
+// 1000 bytes take 8 us at 1 Gb/s.
+TEST(SharedBuffer, BusyPortsShareItAndASingleOneGetsHalf) {
+  std::vector<PortSettings> ports = World::plain(3);
+  for (const std::size_t port : {1U, 2U})
+    ports[port].to_peer = {.rate_bits_per_second = 1'000'000'000};
+  World w(std::move(ports), {.shared_buffer_bytes = 20'000});
+  w.introduce();
+  w.run_out();
+  for (const auto& link : w.links) link->from_switch.clear();
+  const auto send = [&](int port) {
+    for (int i = 0; i < 15; ++i) w.links[0]->to_switch.push_back(frame(0, port, 1000, i));
+    w.run();
+  };
+  send(1);
+  EXPECT_EQ(w.fabric.counters(1).drop_queue_full, 5U);
+  send(2);
+  EXPECT_EQ(w.fabric.counters(2).drop_queue_full, 10U) << "10 KB are left, and half of them";
+  w.run_out();
+  EXPECT_EQ(w.links[1]->from_switch.size(), 10U);
+  EXPECT_EQ(w.links[2]->from_switch.size(), 5U);
+}
+
 // The one's complement sum over a correct IPv4 header is 0xffff.
 unsigned header_sum(std::span<const std::byte> h) {
   unsigned sum = 0;

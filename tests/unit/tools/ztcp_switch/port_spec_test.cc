@@ -21,7 +21,8 @@ PortOptions parsed(std::string_view text, const PortSettings& defaults = {}) {
 TEST(PortSpec, ReadsTargetsAndEveryKey) {
   const PortOptions port = parsed(
       "memif:/run/a.sock,id=3,mtu=9000,loss=1%,duplicate=2%,reorder=3%,corrupt=4%,delay=5ms,"
-      "jitter=6us,reorder-delay=7ms,rate=8Gbit,queue=9K,ecn-mark=10K,in.loss=11%,in.delay=12ms");
+      "jitter=6us,reorder-delay=7ms,rate=8Gbit,queue=9K,ecn-mark=10K,paths=4,path-skew=13us,in."
+      "loss=11%,in.delay=12ms");
   EXPECT_EQ(port.kind, PortOptions::Kind::kMemif);
   EXPECT_EQ(port.target, "/run/a.sock");
   EXPECT_EQ(port.memif_id, 3U);
@@ -37,6 +38,8 @@ TEST(PortSpec, ReadsTargetsAndEveryKey) {
   EXPECT_EQ(out.rate_bits_per_second, 8'000'000'000U);
   EXPECT_EQ(out.queue_limit_bytes, 9U * 1024);
   EXPECT_EQ(out.ecn_threshold_bytes, 10U * 1024);
+  EXPECT_EQ(out.paths, 4U);
+  EXPECT_EQ(out.path_skew, Duration(13us));
   EXPECT_DOUBLE_EQ(port.settings.from_peer.loss, 0.11);
   EXPECT_EQ(port.settings.from_peer.delay, Duration(12ms));
 }
@@ -56,7 +59,8 @@ TEST(PortSpec, RefusesByName) {
   for (const char* bad :
        {"", "memif", "memif:", "tap:", "pci:0000:00:01.0", "memif:/x,loss=3", "memif:/x,loss",
         "memif:/x,delay=5", "memif:/x,mtu=100", "memif:/x,mtu=70000", "memif:/x,id=a",
-        "memif:/x,nonsense=1", "memif:/x,in.=1%", "memif:/x,queue=8G"}) {
+        "memif:/x,nonsense=1", "memif:/x,in.=1%", "memif:/x,queue=8G", "memif:/x,paths=0",
+        "memif:/x,paths=x"}) {
     const auto result = parse_port(bad, {});
     ASSERT_FALSE(result) << bad;
     EXPECT_NE(result.error().find(bad), std::string::npos) << result.error();
