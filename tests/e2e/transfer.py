@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
 """Data through the built plugin, every byte compared."""
+import json
+import os
+import signal
+
 from fabric import Fabric, check, main
 
 SWEEP = ["--min", "8", "--max", "4M", "--factor", "16", "--iters", "3", "--warmup", "1", "--check"]
@@ -87,6 +91,32 @@ def switch_loss_5():
                    "--iters", "2", "--warmup", "1", "--check")
 
 
+def marked(control):
+    """Slow ports that mark packets early: the switch marks them, and the ranks slow down before its queue is full."""
+    with Fabric(4, settings={"congestion_control": f'"{control}"'}) as fabric:
+        report = os.path.join(fabric.folder, "switch.json")
+        switch = fabric.start_switch("--rate", "1Gbit", "--ecn-mark", "64K", "--queue", "1M", "--json", report)
+        rows_are_right(fabric.run_perf("--op", "all_to_all", "--min", "4M", "--max", "4M", "--iters", "10",
+                                       "--warmup", "1", "--check", timeout_s=240))
+        switch.send(signal.SIGTERM)
+        switch.wait(10)
+        with open(report, encoding="utf-8") as file:
+            ports = json.load(file)["ports"]
+        check(sum(port["impaired_ecn"] for port in ports) > 0, f"no packet was marked: {ports}")
+        dropped = sum(port["drop_queue_full"] for port in ports)
+        frames = sum(port["tx_frames"] for port in ports)
+        print(f"{control}: {dropped} of {frames} frames dropped")
+        check(dropped * 100 < frames, f"{dropped} of {frames} frames dropped")
+
+
+def switch_marks_cubic():
+    marked("cubic")
+
+
+def switch_marks_dctcp():
+    marked("dctcp")
+
+
 def all_to_all():
     through_switch(0, "--op", "all_to_all", *SWEEP)
 
@@ -111,4 +141,4 @@ def switch_ipv6_loss_1():
 
 if __name__ == "__main__":
     main({f.__name__: f for f in (pair, pair_small_mtu, pair_large_mtu, mesh, tags, mesh_with_queues, pair_with_queues, dedicated, switch_loss_0,
-                                  switch_loss_0_1, switch_loss_1, switch_loss_5, all_to_all, switch_ipv6, switch_ipv6_loss_1)})
+                                  switch_loss_0_1, switch_loss_1, switch_loss_5, switch_marks_cubic, switch_marks_dctcp, all_to_all, switch_ipv6, switch_ipv6_loss_1)})
