@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <endian.h>
 #include <linux/if_link.h>
 #include <linux/nexthop.h>
 #include <sys/socket.h>
@@ -21,6 +23,12 @@ using netlink::Attributes;
 using netlink::Bytes;
 
 Ipv4Address ipv4_of(Bytes bytes) { return {ntohl(netlink::read_as<std::uint32_t>(bytes))}; }
+
+IpAddress ip_of(Bytes bytes, bool is_ipv6) {
+  if (!is_ipv6) return ipv4_of(bytes);
+  const auto halves = netlink::read_as<std::array<std::uint64_t, 2>>(bytes);
+  return {be64toh(halves[0]), be64toh(halves[1])};
+}
 
 void take_link(const netlink::Message& message, Network& network) {
   const Attributes attributes = message.attributes<ifinfomsg>();
@@ -43,19 +51,20 @@ void take_address(const netlink::Message& message, Network& network) {
       std::find_if(network.interfaces.begin(), network.interfaces.end(),
                    [&](const Interface& known) { return known.index == fixed.ifa_index; });
   if (interface == network.interfaces.end()) return;
+  if (fixed.ifa_family != AF_INET && fixed.ifa_family != AF_INET6) return;
+  const bool is_ipv6 = fixed.ifa_family == AF_INET6;
   const Attributes attributes = message.attributes<ifaddrmsg>();
-  if (fixed.ifa_family == AF_INET6)
-    interface->ipv6.push_back(attributes.number<Ipv6Bytes>(IFA_ADDRESS));
-  if (fixed.ifa_family != AF_INET) return;
   InterfaceAddress address;
   address.prefix.length = fixed.ifa_prefixlen;
   address.secondary = (fixed.ifa_flags & IFA_F_SECONDARY) != 0;
+  constexpr unsigned kUnusable = IFA_F_TENTATIVE | IFA_F_DADFAILED | IFA_F_DEPRECATED;
+  address.is_usable = !is_ipv6 || (fixed.ifa_flags & kUnusable) == 0;
   // IFA_LOCAL is the local address; IFA_ADDRESS equals it, except on point-to-point links.
   if (const auto own = attributes.find(attributes.has(IFA_LOCAL) ? IFA_LOCAL : IFA_ADDRESS))
-    address.prefix.address = ipv4_of(*own);
+    address.prefix.address = ip_of(*own, is_ipv6);
   if (const auto info = attributes.find(IFA_CACHEINFO))
     address.valid_s = netlink::read_as<ifa_cacheinfo>(*info).ifa_valid;
-  interface->ipv4.push_back(address);
+  (is_ipv6 ? interface->ipv6 : interface->ipv4).push_back(address);
 }
 
 void take_nexthop(const netlink::Message& message, Network& network) {
@@ -63,9 +72,8 @@ void take_nexthop(const netlink::Message& message, Network& network) {
   Nexthop nexthop;
   nexthop.id = attributes.number(NHA_ID);
   nexthop.interface = attributes.number(NHA_OIF);
-  if (const auto gateway = attributes.find(NHA_GATEWAY);
-      gateway && message.fixed<nhmsg>().nh_family == AF_INET)
-    nexthop.gateway = ipv4_of(*gateway);
+  if (const auto gateway = attributes.find(NHA_GATEWAY))
+    nexthop.gateway = ip_of(*gateway, message.fixed<nhmsg>().nh_family == AF_INET6);
   Bytes members = attributes.find(NHA_GROUP).value_or(Bytes());
   for (; !members.empty(); members = netlink::behind(members, sizeof(nexthop_grp)))
     nexthop.members.push_back(netlink::read_as<nexthop_grp>(members).id);
@@ -86,7 +94,8 @@ void take_route_by(std::uint32_t id, Route route, Network& network) {
     const auto nexthop = find(member);
     if (nexthop == network.nexthops.end()) continue;
     route.interface = nexthop->interface;
-    if (!route.ipv6) route.gateway = nexthop->gateway;
+    if (nexthop->gateway && nexthop->gateway->is_v4() != route.ipv6)
+      route.gateway = nexthop->gateway;
     network.routes.push_back(route);
   }
 }
@@ -102,12 +111,13 @@ void take_route(const netlink::Message& message, Network& network) {
   route.destination.length = fixed.rtm_dst_len;
   route.metric = attributes.number(RTA_PRIORITY);
   route.interface = attributes.number(RTA_OIF);
-  const auto address = [&](const Attributes& from, unsigned type) {
-    const auto found = from.find(type);
-    return found && !route.ipv6 ? std::optional(ipv4_of(*found)) : std::nullopt;
+  const auto gateway = [&](const Attributes& from) {
+    const auto found = from.find(RTA_GATEWAY);
+    return found ? std::optional(ip_of(*found, route.ipv6)) : std::nullopt;
   };
-  route.destination.address = address(attributes, RTA_DST).value_or(Ipv4Address{});
-  route.gateway = address(attributes, RTA_GATEWAY);
+  if (const auto found = attributes.find(RTA_DST); found && !route.ipv6)
+    route.destination.address = ipv4_of(*found);
+  route.gateway = gateway(attributes);
   const Bytes hops = attributes.find(RTA_MULTIPATH).value_or(Bytes());
   if (hops.empty() && route.interface == 0 && attributes.has(RTA_NH_ID))
     return take_route_by(attributes.number(RTA_NH_ID), route, network);
@@ -115,7 +125,7 @@ void take_route(const netlink::Message& message, Network& network) {
   // A route over several hops becomes one route per hop here.
   netlink::for_each_hop(hops, [&](const rtnexthop& hop, const Attributes& own) {
     route.interface = static_cast<std::uint32_t>(hop.rtnh_ifindex);
-    route.gateway = address(own, RTA_GATEWAY);
+    route.gateway = gateway(own);
     network.routes.push_back(route);
   });
 }

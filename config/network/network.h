@@ -5,7 +5,6 @@
 // since they are gone afterwards. For tools.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -23,12 +22,11 @@ namespace ztcp::config {
 
 struct InterfaceAddress {
   static constexpr std::uint32_t kForever = std::numeric_limits<std::uint32_t>::max();
-  Ipv4Prefix prefix;
-  bool secondary = false;
+  IpPrefix prefix;
+  bool secondary = false;            // IPv6: temporary (RFC 8981).
+  bool is_usable = true;             // IPv6: neither tentative nor a duplicate nor deprecated.
   std::uint32_t valid_s = kForever;  // Smaller: leased, ends unless it is renewed.
 };
-
-using Ipv6Bytes = std::array<std::uint8_t, 16>;
 
 struct Interface {
   std::uint32_t index = 0;
@@ -38,14 +36,14 @@ struct Interface {
   std::uint32_t lower = 0;    // Index of the interface below a VLAN; 0: none.
   std::uint32_t mtu_bytes = 0;
   std::vector<InterfaceAddress> ipv4;  // In the kernel's order.
-  std::vector<Ipv6Bytes> ipv6;
+  std::vector<InterfaceAddress> ipv6;
 };
 
 struct Route {
   bool ipv6 = false;
   std::uint32_t table = 0;
   Ipv4Prefix destination{{}, 0};  // For IPv6 only the length is kept: 0 is a default route.
-  std::optional<Ipv4Address> gateway;
+  std::optional<IpAddress> gateway;
   std::uint32_t interface = 0;  // Index.
   std::uint32_t metric = 0;
 };
@@ -54,7 +52,7 @@ struct Route {
 struct Nexthop {
   std::uint32_t id = 0;
   std::uint32_t interface = 0;  // Index; 0 for a group.
-  std::optional<Ipv4Address> gateway;
+  std::optional<IpAddress> gateway;
   std::vector<std::uint32_t> members;  // For a group.
 };
 

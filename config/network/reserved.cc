@@ -3,8 +3,9 @@
 #include "config/network/reserved.h"
 
 #include <algorithm>
-#include <arpa/inet.h>
 #include <cstring>
+#include <endian.h>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -20,31 +21,15 @@ namespace {
 constexpr unsigned kSshPort = 22;
 constexpr std::uint32_t kMainTable = 254;
 
-// IPv4 mapped to IPv6, so that one comparison serves both.
-Ipv6Bytes mapped(Ipv4Address address) {
-  Ipv6Bytes bytes{};
-  bytes[10] = bytes[11] = 0xff;
-  const std::uint32_t value = htonl(address.value);
-  std::memcpy(&bytes[12], &value, sizeof(value));
-  return bytes;
+// Without a zone: "fe80::1%eth0".
+std::optional<IpAddress> parse_any(std::string_view text) {
+  return parse_ip(text.substr(0, text.find('%')));
 }
 
-std::optional<Ipv6Bytes> parse_any(std::string text) {
-  text = text.substr(0, text.find('%'));
-  if (const auto ipv4 = parse_ipv4(text)) return mapped(*ipv4);
-  Ipv6Bytes bytes{};
-  if (::inet_pton(AF_INET6, text.c_str(), bytes.data()) == 1) return bytes;
-  return std::nullopt;
-}
-
-std::string shown(const Ipv6Bytes& bytes) {
-  char text[INET6_ADDRSTRLEN] = "?";
-  const Ipv6Bytes ipv4 = mapped({});
-  if (std::equal(bytes.begin(), bytes.begin() + 12, ipv4.begin()))
-    ::inet_ntop(AF_INET, &bytes[12], text, sizeof(text));
-  else
-    ::inet_ntop(AF_INET6, bytes.data(), text, sizeof(text));
-  return text;
+IpAddress address_of(const TcpSocket& socket) {
+  std::uint64_t halves[2];
+  std::memcpy(halves, socket.address.data(), sizeof(halves));
+  return {be64toh(halves[0]), be64toh(halves[1])};
 }
 
 class Finder {
@@ -99,14 +84,12 @@ class Finder {
            interface->name != "lo";
   }
 
-  void reserve_holder(const Ipv6Bytes& address, const std::string& why) {
+  void reserve_holder(IpAddress address, const std::string& why) {
+    const auto is_it = [&](const InterfaceAddress& own) { return own.prefix.address == address; };
     for (const Interface& interface : network_.interfaces) {
-      const bool ipv4 = std::any_of(
-          interface.ipv4.begin(), interface.ipv4.end(),
-          [&](const InterfaceAddress& own) { return mapped(own.prefix.address) == address; });
-      const bool ipv6 =
-          std::find(interface.ipv6.begin(), interface.ipv6.end(), address) != interface.ipv6.end();
-      if ((ipv4 || ipv6) && interface.name != "lo") reserve(interface.name, {why, false});
+      const bool has = std::any_of(interface.ipv4.begin(), interface.ipv4.end(), is_it) ||
+                       std::any_of(interface.ipv6.begin(), interface.ipv6.end(), is_it);
+      if (has && interface.name != "lo") reserve(interface.name, {why, false});
     }
   }
 
@@ -114,12 +97,12 @@ class Finder {
   void find_ssh(const std::string& ssh_connection) {
     const auto words = words_of(ssh_connection);
     if (words.size() > 2)
-      if (const auto address = parse_any(std::string(words[2])))
+      if (const auto address = parse_any(words[2]))
         reserve_holder(*address, fmt::format("carries this ssh session ({})", words[2]));
     for (const TcpSocket& socket : tcp_sockets(machine_))
       if (socket.state == TcpSocket::kEstablished && socket.port == kSshPort)
-        reserve_holder(socket.address,
-                       fmt::format("carries an ssh session ({})", shown(socket.address)));
+        reserve_holder(address_of(socket),
+                       fmt::format("carries an ssh session ({})", to_string(address_of(socket))));
   }
 
   // NFS, CIFS and the like have an option `addr`; others name their servers only in the source:

@@ -163,8 +163,8 @@ std::string unfit_reason(const View& view, const HostNic& nic) {
   return {};
 }
 
-// Takes the NIC's own first address; else that of its VLAN with the lowest tag; a link-local one
-// only if there is no other. The others are listed in left_out.
+// Takes the NIC's own first address; else that of its VLAN with the lowest tag; IPv6 where there is
+// no IPv4 one, and a link-local one only if there is no other. The others are listed in left_out.
 void choose_address(const View& view, HostNic& nic) {
   const Interface* own = view.network.find(nic.interface);
   if (own == nullptr) return;
@@ -177,8 +177,12 @@ void choose_address(const View& view, HostNic& nic) {
   for (const Interface* interface : candidates)
     for (const InterfaceAddress& address : interface->ipv4)
       addresses.emplace_back(interface, &address);
+  for (const Interface* interface : candidates)
+    for (const InterfaceAddress& address : interface->ipv6)
+      if (address.is_usable && !address.secondary && !address.prefix.address.is_link_local())
+        addresses.emplace_back(interface, &address);
   std::stable_partition(addresses.begin(), addresses.end(), [](const auto& one) {
-    return !IpAddress(one.second->prefix.address).is_link_local();
+    return !one.second->prefix.address.is_link_local();
   });
   for (const auto& [interface, address] : addresses) {
     if (nic.address) {
@@ -199,6 +203,7 @@ void choose_gateway(const View& view, HostNic& nic) {
   const Route* best = nullptr;
   for (const Route& route : view.network.routes)
     if (interface != nullptr && route.interface == interface->index && route.gateway &&
+        nic.address && route.gateway->is_v4() == nic.address->address.is_v4() &&
         (best == nullptr || route.destination.length < best->destination.length))
       best = &route;
   if (best != nullptr) nic.gateway = best->gateway;

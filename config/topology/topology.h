@@ -46,12 +46,12 @@ struct HostNic {
   std::string address_interface;  // The interface with the address: "eth1", or "eth1.100" above it.
   std::uint32_t valid_s = InterfaceAddress::kForever;  // Smaller: leased.
   std::uint16_t vlan_id = 0;
-  std::optional<Ipv4Address> gateway;  // From any route through it.
-  std::vector<std::string> left_out;   // Other addresses: "10.0.0.6/24 on eth1".
-  std::string iommu_group;             // "12"; empty: none.
-  bool protects = false;               // True for an IOMMU's group, false for vfio's substitute.
-  std::optional<RdmaPort> rdma;        // The same NIC as a port of an RDMA device.
-  std::string gid;                     // GID of connections over it: "10.0.0.5 (RoCE v2)".
+  std::optional<IpAddress> gateway;   // From any route through it.
+  std::vector<std::string> left_out;  // Other addresses: "10.0.0.6/24 on eth1".
+  std::string iommu_group;            // "12"; empty: none.
+  bool protects = false;              // True for an IOMMU's group, false for vfio's substitute.
+  std::optional<RdmaPort> rdma;       // The same NIC as a port of an RDMA device.
+  std::string gid;                    // GID of connections over it: "10.0.0.5 (RoCE v2)".
   std::string unfit;  // Why ztcp cannot use it: "carries the default route"; empty: it can.
 };
 

@@ -237,12 +237,13 @@ void Tree::add_vlan(const Words& words) {
 
 void Tree::add_address(const Words& words) {
   config::InterfaceAddress address;
-  const auto prefix = parse_ipv4_prefix(need(words, "ip"));
+  const auto prefix = parse_ip_prefix(need(words, "ip"));
   if (!prefix) throw std::runtime_error("tree: no address: " + need(words, "ip"));
   address.prefix = *prefix;
   if (const auto it = words.find("valid"); it != words.end())
     address.valid_s = static_cast<std::uint32_t>(std::stoul(it->second));
-  interface_named(need(words, "if")).ipv4.push_back(address);
+  config::Interface& interface = interface_named(need(words, "if"));
+  (prefix->address.is_v4() ? interface.ipv4 : interface.ipv6).push_back(address);
 }
 
 void Tree::add_route(const Words& words) {
@@ -256,8 +257,9 @@ void Tree::add_route(const Words& words) {
   route.metric = number("metric", 0);
   route.ipv6 = number("ipv6", 0) != 0;
   if (const auto it = words.find("to"); it != words.end())
-    route.destination = parse_ipv4_prefix(it->second).value();
-  if (const auto it = words.find("via"); it != words.end()) route.gateway = parse_ipv4(it->second);
+    route.destination = route.ipv6 ? Ipv4Prefix{{}, parse_ip_prefix(it->second).value().length}
+                                   : parse_ipv4_prefix(it->second).value();
+  if (const auto it = words.find("via"); it != words.end()) route.gateway = parse_ip(it->second);
   network_.routes.push_back(route);
 }
 

@@ -22,11 +22,13 @@ void judge_mac(const config::Nic& nic, const config::HostNic& found, Plan& plan)
 
 void record_lease(const PlanInput& input, const config::HostNic& found, Plan& plan) {
   const config::Interface* interface = plan.network.find(found.address_interface);
-  const auto lease =
-      find_lease(input.host, found.address_interface, interface == nullptr ? 0 : interface->index,
-                 found.address->address.v4());
+  const IpAddress address = found.address->address;
+  const auto lease = address.is_v4()
+                         ? find_lease(input.host, found.address_interface,
+                                      interface == nullptr ? 0 : interface->index, address.v4())
+                         : std::nullopt;
   if (!lease && found.valid_s == config::InterfaceAddress::kForever) return;
-  std::string from = "by DHCP";
+  std::string from = address.is_v4() ? "by DHCP" : "by DHCPv6 or a router's advertisements";
   if (lease) from = fmt::format("by DHCP ({}, {})", lease->client, lease->file);
   if (lease && !lease->server.empty()) from += " from " + lease->server;
   const std::string left = found.valid_s == config::InterfaceAddress::kForever
@@ -118,7 +120,7 @@ config::Nic describe_nic(const PlanInput& input, Plan& plan, const config::Pair&
   if (!found.interface.empty() && !fell_back) record(input, found, nic, plan);
   if (nic.address == IpPrefix())
     plan.note(Severity::kFault, "address", name_of(found),
-              "has no IPv4 address for the config to take over",
+              "has no address for the config to take over",
               fmt::format("sudo ip address add ADDRESS/LENGTH dev {}, as the network assigned it, "
                           "or ztcp_setup --keep {}",
                           name_of(found), name_of(found)));

@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/socket_address.h"
 #include "tests/unit/config/network/netlink_bytes.h"
 
 namespace ztcp::config {
@@ -188,14 +189,19 @@ TEST(Network, AgreesWithTheLibraryOnThisMachine) {
   ifaddrs* first = nullptr;
   ASSERT_EQ(::getifaddrs(&first), 0);
   for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
-    const auto value =
-        ntohl(reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr.s_addr);
+    if (entry->ifa_addr == nullptr ||
+        (entry->ifa_addr->sa_family != AF_INET && entry->ifa_addr->sa_family != AF_INET6))
+      continue;
+    SocketAddress socket_address;
+    std::memcpy(&socket_address.storage, entry->ifa_addr,
+                entry->ifa_addr->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+    const IpAddress value = to_endpoint(socket_address).address;
     bool found = false;
     for (const Interface& interface : network->interfaces)
-      for (const InterfaceAddress& address : interface.ipv4)
-        found = found || address.prefix.address.value == value;
-    EXPECT_TRUE(found) << to_string(Ipv4Address{value});
+      for (const auto* addresses : {&interface.ipv4, &interface.ipv6})
+        for (const InterfaceAddress& address : *addresses)
+          found = found || address.prefix.address == value;
+    EXPECT_TRUE(found) << to_string(value);
   }
   ::freeifaddrs(first);
 }

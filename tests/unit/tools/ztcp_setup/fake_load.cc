@@ -31,7 +31,9 @@ std::uint16_t vlan_id(const std::string& info) {
 
 std::vector<NetworkItem> addresses_of(const config::Interface& interface) {
   std::vector<NetworkItem> items;
-  for (const config::InterfaceAddress& address : interface.ipv4) {
+  std::vector<config::InterfaceAddress> addresses = interface.ipv4;
+  addresses.insert(addresses.end(), interface.ipv6.begin(), interface.ipv6.end());
+  for (const config::InterfaceAddress& address : addresses) {
     NetworkItem item{
         fmt::format("ip address add {} dev {}", to_string(address.prefix), interface.name), "00",
         0};
@@ -72,11 +74,10 @@ std::uint32_t number_after(const std::vector<std::string>& words, const char* na
   return otherwise;
 }
 
-// Absent for IPv6.
 std::optional<config::InterfaceAddress> address_in(const NetworkItem& item) {
   const auto words = words_of(item.command);
   config::InterfaceAddress address;
-  const auto prefix = parse_ipv4_prefix(word_after(words, "add"));
+  const auto prefix = parse_ip_prefix(word_after(words, "add"));
   if (!prefix) return std::nullopt;
   address.prefix = *prefix;
   address.valid_s = number_after(words, "valid_lft", config::InterfaceAddress::kForever);
@@ -88,7 +89,7 @@ config::Route route_in(const NetworkItem& item, std::uint32_t interface) {
   config::Route route;
   route.ipv6 = words.at(1) == "-6";
   if (const auto to = parse_ipv4_prefix(word_after(words, "add"))) route.destination = *to;
-  route.gateway = parse_ipv4(word_after(words, "via"));
+  route.gateway = parse_ip(word_after(words, "via"));
   route.interface = interface;
   route.table = number_after(words, "table", 254);
   route.metric = number_after(words, "metric", 0);
@@ -211,7 +212,8 @@ Result<config::Network, config::Problem> FakeHost::network() {
       for (const auto& child : below.children)
         if (child.name == name) interface.lower = index_of(lower);
     for (const NetworkItem& item : link.addresses)
-      if (const auto address = address_in(item)) interface.ipv4.push_back(*address);
+      if (const auto address = address_in(item))
+        (address->prefix.address.is_v4() ? interface.ipv4 : interface.ipv6).push_back(*address);
     for (const NetworkItem& item : link.routes)
       network.routes.push_back(route_in(item, interface.index));
     network.interfaces.push_back(std::move(interface));

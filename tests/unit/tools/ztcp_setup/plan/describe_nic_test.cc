@@ -59,6 +59,26 @@ TEST(DescribeNic, ALinkLocalAddressIsTheLastChoice) {
   }
 }
 
+// Temporary, link-local and other families' addresses aside.
+TEST(DescribeNic, AnIpv6AddressIsTakenWhereThereIsNoOther) {
+  std::string text = tree_text("cloud-flat");
+  const std::string only = "address if=eth3 ip=10.77.3.5/24\n";
+  text.replace(text.find(only), only.size(),
+               "address if=eth3 ip=fe80::5/64\naddress if=eth3 ip=fd00::5/64\n"
+               "route if=eth3 ipv6=1 to=fd00::/16 via=fe80::1\n");
+  FakeHost host(text);
+  const Plan plan = plan_of(host, without_iommu());
+  ASSERT_TRUE(plan.fabric);
+  for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
+    if (plan.topology.nics[plan.pairs[i].nic].interface != "eth3") continue;
+    EXPECT_EQ(to_string(plan.fabric->nics[i].address), "fd00::5/64");
+    ASSERT_TRUE(plan.fabric->nics[i].gateway);
+    EXPECT_EQ(to_string(*plan.fabric->nics[i].gateway), "fe80::1");
+    return;
+  }
+  FAIL() << "eth3 is not taken";
+}
+
 TEST(DescribeNic, AnUntaggedNicLosesTheVlansPriority) {
   FakeHost host(tree_text("cloud-flat"));
   config::Fabric fabric = *plan_of(host, without_iommu()).fabric;
