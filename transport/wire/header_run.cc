@@ -38,14 +38,17 @@ HeaderRun::Common HeaderRun::common_of(const std::byte* head) noexcept {
                 .ports = load<std::uint32_t>(head + At::kTcpAt),
                 .options = load<std::uint32_t>(head + At::kOptionsAt),
                 .data_offset = load_u8(head + At::kTcpAt + 12),
-                .addresses = {}};
+                .addresses = 0,
+                .source = {},
+                .destination = {}};
   if constexpr (kLayout == Layout::kIpv4) {
     common.ip = load<std::uint32_t>(head + kIpAt + 6);
-    common.addresses[0] = load<std::uint64_t>(head + kIpAt + 12);
+    common.addresses = load<std::uint64_t>(head + kIpAt + 12);
   } else {
     common.ip = std::uint32_t{load<std::uint16_t>(head + kIpAt + 2)} << 16 |
                 load<std::uint16_t>(head + kIpAt + 6);
-    common.addresses = load<std::array<std::uint64_t, 4>>(head + kIpAt + 8);
+    common.source = load<Vector>(head + kIpAt + 8);
+    common.destination = load<Vector>(head + kIpAt + 24);
   }
   return common;
 }
@@ -59,11 +62,14 @@ bool HeaderRun::goes_on(const RxFrame& frame) noexcept {
   // One branch for all of them: they nearly always agree.
   std::uint64_t differs = (other.ethernet ^ common_.ethernet) |
                           (other.ethernet_rest ^ common_.ethernet_rest) |
-                          (other.addresses[0] ^ common_.addresses[0]) | (other.ip ^ common_.ip) |
+                          (other.addresses ^ common_.addresses) | (other.ip ^ common_.ip) |
                           (other.ports ^ common_.ports) | (other.options ^ common_.options) |
                           static_cast<std::uint64_t>(other.data_offset ^ common_.data_offset);
-  if constexpr (kLayout == Layout::kIpv6)
-    for (std::size_t i = 1; i < 4; ++i) differs |= other.addresses[i] ^ common_.addresses[i];
+  if constexpr (kLayout == Layout::kIpv6) {
+    const Vector differ =
+        (other.source ^ common_.source) | (other.destination ^ common_.destination);
+    differs |= differ[0] | differ[1];
+  }
   if (differs != 0) return false;
 
   std::size_t frame_bytes = frame.head.size();
