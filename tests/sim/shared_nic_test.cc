@@ -33,12 +33,14 @@ enum class Nic {
   kHosts,      // It spreads by addresses alone, and does not report it.
   kToldHosts,  // It spreads by addresses alone, and reports it.
   kOneQueue,   // All frames come to the last queue.
+  kIpv6,       // Its hosts have IPv6 addresses, and it reports its spread truly.
 };
 
-tcp::StackConfig host_config(std::size_t host) {
+tcp::StackConfig host_config(std::size_t host, bool is_ipv6 = false) {
   tcp::StackConfig config;
   config.mac = MacAddress{{2, 0, 0, 0, 0, static_cast<std::uint8_t>(host + 1)}};
   config.address = {Ipv4Address{0x0a4d0101 + static_cast<std::uint32_t>(host)}, 24};
+  if (is_ipv6) config.address = {{0xfd00ULL << 48, 0x101 + host}, 64};
   config.max_connections = 32;
   return config;
 }
@@ -48,12 +50,12 @@ class SharedNicWorld {
  public:
   SharedNicWorld(Nic nic, std::uint8_t count, std::uint64_t seed,
                  const link::Impairment& cable = {.delay = 20us})
-      : other(host_config(1), {3, seed}) {
+      : is_ipv6(nic == Nic::kIpv6), other(host_config(1, is_ipv6), {3, seed}) {
     const auto real = random_spread(count, seed);
     for (std::uint8_t i = 0; i < count; ++i) {
-      tcp::StackConfig config = host_config(0);
+      tcp::StackConfig config = host_config(0, is_ipv6);
       config.shard = {.index = i, .count = count, .spread = nullptr};
-      if (nic == Nic::kTold) config.shard.spread = real;
+      if (nic == Nic::kTold || nic == Nic::kIpv6) config.shard.spread = real;
       if (nic == Nic::kToldHosts) {
         const auto hosts = std::make_shared<wire::ReceiveSpread>(*real);
         hosts->hashes_ports = false;
@@ -81,8 +83,8 @@ class SharedNicWorld {
     static_cast<void>(other.listen(kPort, *begin_pair().second));
     App* const client = clients.back().get();
     App* const server = servers.back().get();
-    const auto stream =
-        stacks[from]->connect(world->now(), {host_config(1).address.address, kPort}, *client);
+    const auto stream = stacks[from]->connect(
+        world->now(), {host_config(1, is_ipv6).address.address, kPort}, *client);
     if (!stream) return false;
     client->attach(**stream);
     const bool done = world->run_until([&] {
@@ -110,6 +112,7 @@ class SharedNicWorld {
   std::vector<std::unique_ptr<App>> clients;
   std::vector<std::unique_ptr<App>> servers;
   std::vector<std::unique_ptr<tcp::Stack>> stacks;
+  const bool is_ipv6;
   tcp::Stack other;
   std::unique_ptr<SharedNic<tcp::Stack>> shared;
   std::unique_ptr<SharedNic<tcp::Stack>> ends;
@@ -117,10 +120,11 @@ class SharedNicWorld {
 };
 
 class SharedNics : public testing::TestWithParam<Nic> {};
-constexpr std::array kNames = {"told", "untold", "lying", "hosts", "told_hosts", "one_queue"};
+constexpr std::array kNames = {"told",       "untold",    "lying", "hosts",
+                               "told_hosts", "one_queue", "ipv6"};
 INSTANTIATE_TEST_SUITE_P(Kinds, SharedNics,
                          testing::Values(Nic::kTold, Nic::kUntold, Nic::kLying, Nic::kHosts,
-                                         Nic::kToldHosts, Nic::kOneQueue),
+                                         Nic::kToldHosts, Nic::kOneQueue, Nic::kIpv6),
                          [](const auto& row) {
                            return kNames[static_cast<std::size_t>(row.param)];
                          });

@@ -26,7 +26,7 @@ ReceiveSpread spread(bool hashes_ports) {
 }
 
 Endpoint endpoint(const char* address, std::uint16_t port) {
-  return {*ztcp::parse_ipv4(address), port};
+  return {*ztcp::parse_ip(address), port};
 }
 
 TEST(ReceiveSpreadTest, HashMatchesThePublishedResults) {
@@ -41,6 +41,12 @@ TEST(ReceiveSpreadTest, HashMatchesThePublishedResults) {
       {endpoint("24.19.198.95", 12898), endpoint("12.22.207.184", 38024), 0x5c2b394a, 0xd2d0a5de},
       {endpoint("38.27.205.30", 48228), endpoint("209.142.163.6", 2217), 0xafc7327f, 0x82989176},
       {endpoint("153.39.163.191", 44251), endpoint("202.188.127.2", 1303), 0x10e828a2, 0x5d1809c5},
+      {endpoint("3ffe:2501:200:1fff::7", 2794), endpoint("3ffe:2501:200:3::1", 1766), 0x40207d3d,
+       0x2cc18cd5},
+      {endpoint("3ffe:501:8::260:97ff:fe40:efab", 14230), endpoint("ff02::1", 4739), 0xdde51bbf,
+       0x0f0c461c},
+      {endpoint("3ffe:1900:4545:3:200:f8ff:fe21:67cf", 44251),
+       endpoint("fe80::200:f8ff:fe21:67cf", 38024), 0x02d1feef, 0x4b61e985},
   };
   for (const auto& row : rows) {
     EXPECT_EQ(spread(true).hash(row.source, row.destination), row.with_ports);
@@ -52,6 +58,10 @@ TEST(ReceiveSpreadTest, HashMatchesThePublishedResults) {
 TEST(ReceiveSpreadTest, AnIncompleteSpreadIsDetected) {
   EXPECT_TRUE(spread(true).is_complete(/*is_ipv6=*/false));
   ReceiveSpread short_key = spread(true);
+  EXPECT_TRUE(short_key.is_complete(/*is_ipv6=*/true));
+  short_key.key.resize(39);
+  EXPECT_FALSE(short_key.is_complete(/*is_ipv6=*/true));
+  EXPECT_TRUE(short_key.is_complete(/*is_ipv6=*/false));
   short_key.key.resize(15);
   EXPECT_FALSE(short_key.is_complete(/*is_ipv6=*/false));
   ReceiveSpread no_table = spread(true);
