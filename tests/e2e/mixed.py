@@ -37,8 +37,8 @@ def configure(hosts, *texts):
             file.write(whole.replace("[tcp]\n", f"{text}\n[tcp]\n"))
 
 
-def operations(bypassing, mtu, *arguments, switched=(), sweep=SWEEP, workers=None):
-    with Hosts(bypassing=(bypassing,), mtu=mtu, switched=switched) as hosts:
+def operations(bypassing, mtu, *arguments, switched=(), sweep=SWEEP, workers=None, family=4):
+    with Hosts(bypassing=(bypassing,), mtu=mtu, switched=switched, family=family) as hosts:
         if workers is not None:
             configure(hosts, *[f"[poller]\nworkers = {workers}"] * 2)
         for op in ("all_reduce", "all_to_all", "sendrecv", "ping"):
@@ -168,6 +168,7 @@ CASES = {}
 for name, bypassing in ENDS.items():
     CASES.update({
         f"{name}_mtu_1500": lambda bypassing=bypassing: operations(bypassing, 1500),
+        f"{name}_ipv6": lambda bypassing=bypassing: operations(bypassing, 1500, family=6),
         f"{name}_mtu_9000": lambda bypassing=bypassing: operations(bypassing, 9000, "--tags", "8"),
         f"{name}_workers": lambda bypassing=bypassing: operations(
             bypassing, 9000, "--tags", "2", workers=2,
