@@ -67,6 +67,7 @@ struct StreamStatistics {
   const char* state = "";  // RFC 9293's name.
   Endpoint local;
   Endpoint remote;
+  const char* congestion_control = "";  // The algorithm in use.
   std::uint32_t in_flight_bytes = 0;
   std::uint32_t cwnd_bytes = 0;
   std::uint32_t peer_window_bytes = 0;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace ztcp::tcp {
 namespace {
@@ -114,10 +115,12 @@ void Bbr::count_round(const Ack& ack, const Window& window) {
 void Bbr::end_round(const Window& window) {
   const std::uint64_t delivered = delivered_bytes_ - round_begin_bytes_;
   const bool queued = is_queued(round_rtt_);
-  round_congested_ = loss_floor_.is_exceeded(round_lost_bytes_, delivered + round_lost_bytes_,
-                                             queued, window.mss_bytes);
+  const bool many_lost = loss_floor_.is_exceeded(round_lost_bytes_, delivered + round_lost_bytes_,
+                                                 queued, window.mss_bytes);
+  round_congested_ = many_lost || std::exchange(round_marked_, false);
   if (phase_ == Phase::kStartup) {
-    if (round_congested_ && round_lost_bytes_ >= kStartupLosses * window.mss_bytes) {
+    const bool few = many_lost && round_lost_bytes_ < kStartupLosses * window.mss_bytes;
+    if (round_congested_ && !few) {
       pipe_full_ = true;
       bounds_.high_bytes = std::max(
           bdp_bytes(1), static_cast<std::uint32_t>(std::min<std::uint64_t>(latest_bytes_, kNone)));
@@ -220,7 +223,7 @@ void Bbr::set_window(const Ack& ack, Window& window) {
     bound = bounds_.high_bytes;
   bound = std::min(bound, bounds_.low_bytes);
   if (phase_ == Phase::kProbeRtt) bound = std::min(bound, bdp_bytes(kProbeRttGain));
-  // What probing has queued leaves at once: pacing alone drains nothing while other flows'
+  // The queue that probing made leaves at once: pacing alone drains nothing while other flows'
   // estimates are too high as well, and they would never agree.
   if (phase_ == Phase::kDown)
     bound = std::min<std::uint32_t>(bound, bdp_bytes(1) + bursts_.bytes());

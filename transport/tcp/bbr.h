@@ -29,10 +29,16 @@ class Bbr final : public CongestionControl {
   void begin(Window& window) override;
   void on_ack(TimePoint now, const Ack& ack, Window& window) override;
   std::uint32_t on_loss(const Window&) override { return Window::kMaxBytes; }
+  // A mark is a queue that the path tells of: this round was congested.
+  std::uint32_t on_mark(const Window&) override {
+    round_marked_ = true;
+    return Window::kMaxBytes;
+  }
   void on_timeout(SeqNum) override {}
   void save() override { saved_bounds_ = bounds_; }
   void undo() override;
   std::uint64_t pacing_rate(const Window& window, Duration srtt) const override;
+  const char* name() const override { return "bbr"; }
 
   Phase phase() const { return phase_; }
   // Bytes per second; 0: no sample yet.
@@ -77,6 +83,7 @@ class Bbr final : public CongestionControl {
   void start_down(TimePoint now);
   void start_refill();
   void start_up(TimePoint now);
+  void count_up_round();
 
   struct Bounds {
     std::uint32_t high_bytes = kNone;     // inflight_longterm
@@ -92,6 +99,7 @@ class Bbr final : public CongestionControl {
   std::uint8_t stopping_rounds_ = 0;  // Those after probing in which its samples still come.
   std::uint8_t up_idle_rounds_ = 0;
   bool round_congested_ = false;
+  bool round_marked_ = false;
   std::uint8_t full_rounds_ = 0;
   std::uint8_t up_rounds_ = 0;
   double full_bandwidth_ = 0;

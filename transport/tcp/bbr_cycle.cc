@@ -18,6 +18,7 @@ constexpr std::uint32_t kWaitSpreadMs = 200;
 constexpr std::uint32_t kMostRounds = 63;
 constexpr std::uint8_t kMostUpRounds = 30;
 constexpr std::uint8_t kMostIdleRounds = 8;
+constexpr double kUpGrowth = 1.1;
 // In the second one the losses of the last segments of a probe are found.
 constexpr std::uint8_t kStoppingRounds = 2;
 
@@ -55,7 +56,16 @@ void Bbr::start_up(TimePoint now) {
   cycle_began_ = now;
   probe_samples_ = true;
   up_idle_rounds_ = 0;
+  full_bandwidth_ = max_bandwidth_.get();
   start_round();
+}
+
+// Rounds of probing that find no more bandwidth.
+void Bbr::count_up_round() {
+  const double rate = max_bandwidth_.get();
+  const bool grown = rate >= full_bandwidth_ * kUpGrowth;
+  up_idle_rounds_ = grown ? std::uint8_t{0} : static_cast<std::uint8_t>(up_idle_rounds_ + 1);
+  if (grown) full_bandwidth_ = rate;
 }
 
 bool Bbr::is_time_to_probe(TimePoint now, const Window& window) const {
@@ -83,10 +93,15 @@ void Bbr::move_cycle(TimePoint now, const Ack& ack, const Window& window) {
       // More is in flight than the bandwidth found so far fills, and it waits in a queue: there is
       // no more. The queue is the same for all flows, so a small one gains as many bytes as a large
       // one and they approach each other.
-      if (round_started_) ++up_idle_rounds_;
-      if (now >= cycle_began_ + min_rtt_.get() &&
-          ack.flight_bytes > bdp_bytes(kUpInFlight) + bursts_.bytes() &&
-          (is_queued(ack.rtt_sample) || up_idle_rounds_ > kMostIdleRounds))
+      if (round_started_) count_up_round();
+      if (round_marked_) {
+        bounds_.high_bytes = std::max(ack.flight_bytes, bdp_bytes(1));
+        start_down(now);
+        return;
+      }
+      if (up_idle_rounds_ > kMostIdleRounds ||
+          (now >= cycle_began_ + min_rtt_.get() && is_queued(ack.rtt_sample) &&
+           ack.flight_bytes > bdp_bytes(kUpInFlight) + bursts_.bytes()))
         start_down(now);
       return;
     default:

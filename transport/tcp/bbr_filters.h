@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What Bbr remembers of the path: the largest bandwidth, the smallest round trip, the burst size of
+// Bbr's memory of the path: the largest bandwidth, the smallest round trip, the burst size of
 // ACKs, and the loss that does not come from congestion.
 #pragma once
 

@@ -32,6 +32,7 @@ class Congestion {
   bool in_slow_start() const { return window_.in_slow_start(); }
   std::uint64_t pacing_rate(Duration srtt) const { return algorithm_->pacing_rate(window_, srtt); }
   bool is_rate_based() const { return window_.rate_based; }
+  const char* name() const { return algorithm_ == nullptr ? "" : algorithm_->name(); }
 
   // Sending resumes after nothing was in flight.
   void on_restart(TimePoint now) {
@@ -69,7 +70,10 @@ class Congestion {
   void on_repaired_loss();
 
   // Congestion marks, once per window of data.
-  void on_mark() { window_.cwnd_bytes = window_.ssthresh_bytes = algorithm_->on_mark(window_); }
+  void on_mark() {
+    const std::uint32_t ssthresh_bytes = algorithm_->on_mark(window_);
+    if (!window_.rate_based) window_.cwnd_bytes = window_.ssthresh_bytes = ssthresh_bytes;
+  }
 
   // RFC 4015 section 3.2: undoes the latest enter_recovery() or first on_timeout().
   void undo();

@@ -99,8 +99,11 @@ class CongestionControl {
     return per_trip * std::nano::den / static_cast<std::uint64_t>(srtt.count());
   }
 
+  // For statistics and logs: of one that chooses among others, the chosen one.
+  virtual const char* name() const { return ""; }
+
   struct Storage {
-    alignas(std::max_align_t) std::array<std::byte, 768> bytes;
+    alignas(std::max_align_t) std::array<std::byte, 1024> bytes;
   };
 
  protected:

@@ -183,6 +183,7 @@ StreamStatistics Connection::stream_statistics(TimePoint now) const {
   out.remote = from.remote;
   if (!is_synchronized()) return out;
   out.in_flight_bytes = from.in_flight_bytes;
+  out.congestion_control = from.congestion_control;
   out.cwnd_bytes = from.cwnd_bytes;
   out.peer_window_bytes = from.peer_window_bytes;
   out.own_window_bytes = from.own_window_bytes;

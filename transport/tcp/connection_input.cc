@@ -364,6 +364,10 @@ void Connection::end_turn(TimePoint now) {
   if (state_ == State::kClosed || !report_acked(now)) return;
   if (receiver_.next_measure() <= now) [[unlikely]]
     receiver_.measure(now, sender_.rtt().srtt());
+  if (sender_.take_control_change()) [[unlikely]]
+    context_.control_changes.add({.remote = remote_.address,
+                                  .now = sender_.congestion().name(),
+                                  .min_rtt = sender_.rtt().min_rtt()});
   wake();
   schedule();
 }

@@ -22,6 +22,7 @@ class Cubic final : public CongestionControl {
   void on_timeout(SeqNum snd_nxt) override;
   void save() override { saved_curve_ = curve_; }
   void undo() override { curve_ = saved_curve_; }
+  const char* name() const override { return "cubic"; }
 
  private:
   HyStart hystart_;

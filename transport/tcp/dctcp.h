@@ -31,6 +31,7 @@ class Dctcp final : public CongestionControl {
   // Losses leave the share of marked bytes as it is.
   void save() override {}
   void undo() override {}
+  const char* name() const override { return "dctcp"; }
 
   double alpha() const { return alpha_; }
 

@@ -67,6 +67,7 @@ void Sender::begin(TimePoint now, const Terms& terms) {
       goes_by_marks ? settings_.congestion_control_by_marks : settings_.congestion_control,
       mss_bytes_, settings_.initial_window_segments, terms.first);
   rate_.begin(now);
+  control_changed_ = false;
   told_lost_bytes_ = 0;
   recovery_point_ = pace_round_end_ = terms.first;
   progress_ = heard_shut_ = now;
@@ -300,6 +301,7 @@ void Sender::fill(ConnectionStatistics& out) const {
   if (rtt_.has_sample()) out.rtt_min = rtt_.min_rtt();
   out.rto = rtt_.rto(rto_floor_);
   out.mss_bytes = mss_bytes_;
+  out.congestion_control = congestion_.name();
   out.cwnd_bytes = congestion_.window_bytes();
   out.ssthresh_bytes = congestion_.ssthresh_bytes();
   out.peer_window_bytes = snd_wnd_bytes_;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/frame.h"
@@ -147,6 +148,8 @@ class Sender {
   // All round trips of data.
   const Histogram& rtts() const { return rtts_; }
   const Congestion& congestion() const { return congestion_; }
+  // Whether another algorithm was chosen since the last call.
+  bool take_control_change() { return std::exchange(control_changed_, false); }
   const SackScoreboard& scoreboard() const { return scoreboard_; }
   bool is_open() const { return state_ == State::kOpen; }
   // This half's part of the connection's statistics.
@@ -249,6 +252,7 @@ class Sender {
   bool fin_acked_ = false;
   bool window_limited_ = false;  // The congestion window held back data at limited_end_.
   bool tail_probe_due_ = false;
+  bool control_changed_ = false;
   bool full_size_delivered_ = false;
   bool override_due_ = false;  // The waiting data may leave in a silly segment.
   SackScoreboard scoreboard_;

@@ -357,8 +357,11 @@ void Sender::tell_algorithm(TimePoint now, const Ack& ack, const Delivered& deli
     told.rate = rate_.on_ack(now, delivered, lost_bytes, told.min_rtt);
   const bool was_rate_based = congestion_.is_rate_based();
   congestion_.on_ack(now, told);
-  if (congestion_.is_rate_based() != was_rate_based) [[unlikely]]
+  if (congestion_.is_rate_based() != was_rate_based) [[unlikely]] {
     rate_.begin(now);
+    control_changed_ = true;
+    ++counters_.control_changes;
+  }
 }
 
 void Sender::set_pace() {

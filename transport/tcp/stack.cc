@@ -321,6 +321,10 @@ void Stack::announce() { impl_->announce(); }
 
 std::optional<MacAddress> Stack::duplicate() const { return impl_->duplicate; }
 
+std::optional<CongestionControlChange> Stack::take_control_change() {
+  return impl_->context.control_changes.take();
+}
+
 const Counters& Stack::counters() const { return impl_->context.counters; }
 
 }  // namespace ztcp::tcp

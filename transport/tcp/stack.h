@@ -70,6 +70,7 @@ struct Counters {
   std::uint64_t path_mtu_cuts =
       0;  // Connections that went on with smaller packets, or failed to open.
   std::uint64_t path_mtu_raises = 0;  // Connections that returned to larger ones.
+  std::uint64_t control_changes = 0;  // Connections that chose another congestion control.
   std::uint64_t challenge_acks = 0;
   std::uint64_t connections_opened = 0;
   std::uint64_t connections_accepted = 0;
@@ -158,6 +159,8 @@ class Stack {
   const Counters& counters() const;
   // The next change of a path that was not fetched yet; nothing: no more.
   std::optional<PathMtuChange> take_path_change();
+  // The same, of a connection that chose another congestion control.
+  std::optional<CongestionControlChange> take_control_change();
   // Calls tell() for each connection. Scans the whole table.
   void for_each_connection(const std::function<void(const ConnectionStatistics&)>& tell) const;
 

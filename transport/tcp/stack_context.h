@@ -144,7 +144,8 @@ struct StackContext {
   IntrusiveList<Connection> time_wait;
   IntrusiveList<Connection> resetting;  // Ended, but their RST has not been sent.
   std::uint32_t half_open_count = 0;
-  PathMtuChanges path_changes;
+  ChangeQueue<PathMtuChange> path_changes;
+  ChangeQueue<CongestionControlChange> control_changes;
   StreamHealth health_at_end;    // Saved while on_failed() is running.
   std::vector<std::byte> zeros;  // Payload of path probes.
   std::vector<Listener> listeners;

@@ -27,8 +27,9 @@ struct ConnectionStatistics {
   Duration rtt_min{};  // Of the last 10 to 20 s.
   Duration rto{};
   std::uint32_t mss_bytes = 0;
-  std::uint32_t full_mss_bytes = 0;  // From the handshake; larger than mss_bytes where the path
-                                     // carries less.
+  std::uint32_t full_mss_bytes = 0;     // From the handshake; larger than mss_bytes where the path
+                                        // carries less.
+  const char* congestion_control = "";  // The algorithm in use.
   std::uint32_t cwnd_bytes = 0;
   std::uint32_t ssthresh_bytes = 0;
   std::uint32_t peer_window_bytes = 0;
@@ -66,14 +67,22 @@ struct PathMtuChange {
   Cause cause{};
 };
 
+// A connection has chosen another algorithm (auto_control.h).
+struct CongestionControlChange {
+  IpAddress remote;
+  const char* now = "";
+  Duration min_rtt{};
+};
+
 // Changes that were not fetched yet. Several at one time: the first are kept, since connections to
 // one host find the same.
-class PathMtuChanges {
+template <class Change>
+class ChangeQueue {
  public:
-  void add(const PathMtuChange& change) {
+  void add(const Change& change) {
     if (count_ < kMost) changes_[count_++] = change;
   }
-  std::optional<PathMtuChange> take() {
+  std::optional<Change> take() {
     if (next_ == count_) {
       next_ = count_ = 0;
       return std::nullopt;
@@ -83,7 +92,7 @@ class PathMtuChanges {
 
  private:
   static constexpr std::size_t kMost = 8;
-  std::array<PathMtuChange, kMost> changes_;
+  std::array<Change, kMost> changes_;
   std::size_t next_ = 0;  // Next to be fetched.
   std::size_t count_ = 0;
 };

@@ -36,7 +36,7 @@ class BbrTest : public testing::Test {
   void round(std::uint32_t offered_bytes = UINT32_MAX, double lost_share = 0) {
     const auto paced =
         static_cast<std::uint32_t>(static_cast<double>(bbr.pacing_rate(window, kTrip)) * 1e-3);
-    // What the path did not carry waits in its queue.
+    // Bytes that the path did not carry wait in its queue.
     const std::uint32_t flight =
         std::min({window.cwnd_bytes, std::max(paced, 4 * kRoundMss) + queued, offered_bytes});
     queued = flight > pipe() ? flight - pipe() : 0;

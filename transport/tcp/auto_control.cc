@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/tcp/auto_control.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace ztcp::tcp {
+
+void AutoControl::on_ack(TimePoint now, const Ack& ack, Window& window) {
+  now_ = now;
+  if (ack.min_rtt > Duration::zero()) min_rtt_ = ack.min_rtt;
+  active().on_ack(now, ack, window);
+  if (uses_bbr_)
+    watch_bbr(ack, window);
+  else
+    watch_cubic(now, ack, window);
+}
+
+std::uint32_t AutoControl::on_loss(const Window& window) {
+  if (uses_bbr_) return bbr_.on_loss(window);
+  // The round trips just before the loss are those of the segments around the lost one.
+  if (min_rtt_ < kLeastRtt || is_queued(std::max(round_rtt_, last_rtt_))) {
+    clean_losses_ = 0;
+  } else {
+    if (clean_losses_ == 0 || now_ > first_loss_ + kMost) {
+      clean_losses_ = 0;
+      first_loss_ = now_;
+    }
+    ++clean_losses_;
+  }
+  return cubic_.on_loss(window);
+}
+
+// Marks tell of a queue better than round trips.
+std::uint32_t AutoControl::on_mark(const Window& window) {
+  clean_losses_ = 0;
+  if (!uses_bbr_) return cubic_.on_mark(window);
+  ++queued_rounds_;
+  return bbr_.on_mark(window);
+}
+
+void AutoControl::watch_cubic(TimePoint now, const Ack& ack, Window& window) {
+  round_rtt_ = std::max(round_rtt_, ack.rtt_sample);
+  if (round_end_.at_or_before(ack.ack) || round_end_.after(ack.snd_nxt)) {
+    last_rtt_ = std::exchange(round_rtt_, Duration{});
+    round_end_ = ack.snd_nxt;
+  }
+  if (clean_losses_ < wanted_losses_ || ack.in_recovery || now > first_loss_ + kMost) return;
+  clean_losses_ = 0;
+  queued_rounds_ = 0;
+  round_lost_bytes_ = 0;
+  round_rtt_ = Duration::max();
+  round_end_ = ack.snd_nxt;
+  uses_bbr_ = true;
+  bbr_.~Bbr();
+  new (&bbr_) Bbr(ack.ack);
+  bbr_.begin(window);
+  window.ssthresh_bytes = Window::kMaxBytes;
+}
+
+void AutoControl::watch_bbr(const Ack& ack, Window& window) {
+  round_lost_bytes_ += ack.lost_bytes;
+  if (ack.rtt_sample > Duration::zero()) round_rtt_ = std::min(round_rtt_, ack.rtt_sample);
+  if (!round_end_.at_or_before(ack.ack) && !round_end_.after(ack.snd_nxt)) return;
+  round_end_ = ack.snd_nxt;
+  const bool queued = round_rtt_ != Duration::max() && is_queued(round_rtt_);
+  // A queue of its own making is gone a round or two after probing.
+  if (bbr_.phase() == Bbr::Phase::kCruise || bbr_.phase() == Bbr::Phase::kDown) {
+    if (queued && round_lost_bytes_ > 0)
+      ++queued_rounds_;
+    else if (queued_rounds_ > 0 && !queued)
+      --queued_rounds_;
+  }
+  round_lost_bytes_ = 0;
+  round_rtt_ = Duration::max();
+  if (queued_rounds_ < kQueuedRounds || ack.in_recovery) return;
+  wanted_losses_ = std::min(2 * wanted_losses_, kMostLosses);
+  uses_bbr_ = false;
+  round_rtt_ = last_rtt_ = {};
+  cubic_.~Cubic();
+  new (&cubic_) Cubic(ack.snd_nxt);
+  window.rate_based = false;
+  // Not slow start: the bandwidth is known.
+  window.cwnd_bytes = std::max(std::min(window.cwnd_bytes, ack.flight_bytes), 2 * window.mss_bytes);
+  window.ssthresh_bytes = window.cwnd_bytes;
+}
+
+}  // namespace ztcp::tcp

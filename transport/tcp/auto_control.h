@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Chooses the congestion control of a connection by what it observes. It begins with CUBIC, which
+// is fair to all other traffic. Where losses come without a queue, again and again, they are not
+// congestion, and CUBIC sends far less than the path carries: then it changes to BBR. It returns to
+// CUBIC when losses come with a queue, which means other traffic, and then demands twice as many
+// losses before it changes again.
+//
+// A queue is known by the round trip. Where that is less than kLeastRtt a host's own delays hide
+// it, and CUBIC recovers from a loss soon enough.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include "core/clock.h"
+#include "transport/tcp/bbr.h"
+#include "transport/tcp/congestion_control.h"
+#include "transport/tcp/cubic.h"
+
+namespace ztcp::tcp {
+
+class AutoControl final : public CongestionControl {
+ public:
+  // Losses in a row that find no queue, each the first of a window, within kMost.
+  static constexpr std::uint32_t kLosses = 8;
+  static constexpr std::uint32_t kMostLosses = 256;
+  static constexpr Duration kMost = std::chrono::seconds(20);
+  static constexpr Duration kLeastRtt = std::chrono::microseconds(100);
+  // Rounds of BBR with a queue, that it did not make by probing, and losses.
+  static constexpr std::uint32_t kQueuedRounds = 8;
+
+  explicit AutoControl(SeqNum first) : cubic_(first), bbr_(first) {}
+
+  void begin(Window&) override {}
+  void on_ack(TimePoint now, const Ack& ack, Window& window) override;
+  std::uint32_t on_loss(const Window& window) override;
+  std::uint32_t on_mark(const Window& window) override;
+  void on_timeout(SeqNum snd_nxt) override { active().on_timeout(snd_nxt); }
+  void save() override { active().save(); }
+  void undo() override { active().undo(); }
+  std::uint64_t pacing_rate(const Window& window, Duration srtt) const override {
+    return uses_bbr_ ? bbr_.pacing_rate(window, srtt) : cubic_.pacing_rate(window, srtt);
+  }
+  const char* name() const override { return uses_bbr_ ? bbr_.name() : cubic_.name(); }
+
+  bool uses_bbr() const { return uses_bbr_; }
+
+ private:
+  CongestionControl& active() {
+    if (uses_bbr_) return bbr_;
+    return cubic_;
+  }
+  bool is_queued(Duration rtt) const {
+    return rtt > min_rtt_ + min_rtt_ / 8 + std::chrono::microseconds(32);
+  }
+  void watch_cubic(TimePoint now, const Ack& ack, Window& window);
+  void watch_bbr(const Ack& ack, Window& window);
+
+  bool uses_bbr_ = false;
+  std::uint32_t clean_losses_ = 0;
+  std::uint32_t wanted_losses_ = kLosses;
+  std::uint32_t queued_rounds_ = 0;
+  TimePoint now_{};
+  TimePoint first_loss_{};
+  Duration min_rtt_{};
+  Duration round_rtt_{};  // CUBIC: the largest of this round; BBR: the smallest.
+  Duration last_rtt_{};   // The same of the round before.
+  std::uint32_t round_lost_bytes_ = 0;
+  SeqNum round_end_;
+  Cubic cubic_;
+  Bbr bbr_;
+};
+
+}  // namespace ztcp::tcp
