@@ -28,7 +28,7 @@ enum class HostClass : std::uint8_t { kIommu, kNoIommu, kUnprivileged };  // A, 
 enum class PollerMode : std::uint8_t { kAuto, kDedicated, kShared };
 enum class OnOff : std::uint8_t { kAuto, kOn, kOff };
 enum class Ecn : std::uint8_t { kOn, kOff };
-enum class CongestionControl : std::uint8_t { kCubic, kDctcp };
+enum class CongestionControl : std::uint8_t { kAuto, kCubic, kDctcp, kBbr, kSwift };
 
 struct Host {
   std::string machine_id;  // /etc/machine-id when the file was written; empty: not checked.
@@ -143,7 +143,8 @@ struct Tcp {
   std::uint32_t max_connections = kAutoConnections;  // Per NIC; see connections_of_nic().
   bool pacing = true;
   Ecn ecn = Ecn::kOn;
-  CongestionControl congestion_control = CongestionControl::kCubic;
+  CongestionControl congestion_control = CongestionControl::kAuto;
+  std::string kernel_congestion_control;  // Empty: the kernel's choice.
   friend bool operator==(const Tcp&, const Tcp&) = default;
 };
 

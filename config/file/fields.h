@@ -22,7 +22,8 @@ inline constexpr std::array<std::string_view, 3> kHostClassNames{"iommu", "no-io
 inline constexpr std::array<std::string_view, 3> kPollerModeNames{"auto", "dedicated", "shared"};
 inline constexpr std::array<std::string_view, 3> kOnOffNames{"auto", "on", "off"};
 inline constexpr std::array<std::string_view, 2> kEcnNames{"on", "off"};
-inline constexpr std::array<std::string_view, 2> kCongestionControlNames{"cubic", "dctcp"};
+inline constexpr std::array<std::string_view, 5> kCongestionControlNames{"auto", "cubic", "dctcp",
+                                                                         "bbr", "swift"};
 
 constexpr std::span<const std::string_view> names_of(NicDriver) { return kNicDriverNames; }
 constexpr std::span<const std::string_view> names_of(MemifRole) { return kMemifRoleNames; }
@@ -91,6 +92,7 @@ void visit_tcp(Object& tcp, Visit&& visit) {
   visit("pacing", tcp.pacing);
   visit("ecn", tcp.ecn);
   visit("congestion_control", tcp.congestion_control);
+  visit("kernel_congestion_control", tcp.kernel_congestion_control);
 }
 
 template <class Object, class Visit>

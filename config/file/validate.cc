@@ -298,6 +298,12 @@ void validate_tcp(ParseState& state) {
   };
   longer_than_rto("connect_timeout_ms", tcp.connect_timeout_ms);
   longer_than_rto("user_timeout_ms", tcp.user_timeout_ms);
+  if (!tcp.kernel_congestion_control.empty() && !is_name(tcp.kernel_congestion_control, 15))
+    state.find_fault("tcp.kernel_congestion_control",
+                     fmt::format("tcp.kernel_congestion_control = \"{}\" is no name of a "
+                                 "congestion control",
+                                 tcp.kernel_congestion_control),
+                     "write a name out of /proc/sys/net/ipv4/tcp_available_congestion_control");
 }
 
 void validate_poller(ParseState& state) {

@@ -35,6 +35,7 @@ void copy(const StreamStatistics& from, stats::FlowRecord& to) {
   to.spurious_recoveries = from.spurious_recoveries;
   to.zero_windows = from.zero_windows;
   to.state.set(from.state);
+  to.congestion_control.set(from.congestion_control);
 }
 
 }  // namespace

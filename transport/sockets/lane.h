@@ -30,6 +30,7 @@
 #include "transport/sockets/bulk_calls.h"
 #include "transport/sockets/descriptor_budget.h"
 #include "transport/sockets/kernel/advice.h"
+#include "transport/sockets/kernel/congestion_choice.h"
 #include "transport/sockets/kernel/device.h"
 #include "transport/sockets/kernel/socket.h"
 #include "transport/sockets/lane_counts.h"
@@ -74,6 +75,8 @@ class Lane final : public comms::Backend, private msg::StreamSource, private Str
   const std::shared_ptr<WakeEvent>& wake() const { return wake_; }
 
   Endpoint listening() const override { return listener_.endpoint; }
+  // The name of the one that accepted sockets have.
+  std::string congestion_control() const { return congestion_control_of(listener_.fd); }
   // Deals connections that this lane's listener accepts: to the lane that has their session, or for
   // a new session round-robin, beginning with `first`. `lanes` is indexed by place and includes
   // this lane, which is destroyed first. Called before the first turn.

@@ -28,6 +28,7 @@
 #include "transport/plan/device_plan.h"
 #include "transport/plan/nccl_devices.h"
 #include "transport/sockets/kernel/advice.h"
+#include "transport/sockets/kernel/congestion_choice.h"
 #include "transport/sockets/kernel/device_list.h"
 #include "transport/sockets/kernel/packet_class.h"
 #include "transport/sockets/lane.h"
@@ -72,11 +73,16 @@ DeviceProperties properties_of(const Device& device, int max_comms) {
   return out;
 }
 
+std::vector<Device> with_settings(const config::Fabric& fabric, std::vector<Device> devices) {
+  for (Device& device : devices) device.congestion_control = fabric.tcp.kernel_congestion_control;
+  return devices;
+}
+
 class SocketTransport final : public Transport {
  public:
   SocketTransport(const config::Fabric& fabric, std::vector<Device> found,
                   const config::CpuShare& cpus)
-      : fabric_(fabric), found_(std::move(found)), nics_(found_.size()) {
+      : fabric_(fabric), found_(with_settings(fabric, std::move(found))), nics_(found_.size()) {
     // In shared mode NCCL's calls send small messages themselves, without waking another thread.
     config::Poller settings = fabric.poller;
     if (settings.mode == config::PollerMode::kAuto) settings.mode = config::PollerMode::kShared;
@@ -257,6 +263,8 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
   const Device& device = found_[index];
   const plan::DevicePlan& plan = plans_[index];
   if (device.dscp != 0) check_dscp(device, device.dscp);
+  if (const std::string refusal = congestion_refusal(device); !refusal.empty())
+    log::warn("{}: {}", device.name, refusal);
   config::LiveMachine machine;
   const plan::Placement placement = plan::place_threads(plan, machine.allowed_cpus());
   if (!placement.warning.empty()) log::warn("{}: {}", device.name, placement.warning);
@@ -265,6 +273,7 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
   nic->link_timeout = std::chrono::milliseconds(fabric_.tcp.connect_timeout_ms);
   nic->memory_timeout.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
   nic->listen_endpoint = lanes.front()->listening();
+  const std::string congestion_control = lanes.front()->congestion_control();
   // The handle of an IPv6 address has no room for the watch (core/listen_address.h).
   if (device.address.is_v4())
     nic->death_watch = comms::DeathWatch::open(fabric_, {.nic = device.name,
@@ -272,8 +281,9 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
                                                          .is_kernels = true,
                                                          .probe_interval = kProbeInterval});
   ZTCP_CHECK(start_lanes(*nic, device.name, plan, placement, std::move(lanes)));
-  log::info("{}: kernel sockets on {}, listening at {}, {}", device.name, device.interface,
-            to_string(nic->listen_endpoint), plan::sockets_text(plan));
+  log::info("{}: kernel sockets on {}, listening at {}, congestion control {}, {}", device.name,
+            device.interface, to_string(nic->listen_endpoint), congestion_control,
+            plan::sockets_text(plan));
   return nic;
 }
 

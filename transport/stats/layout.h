@@ -22,7 +22,7 @@
 namespace ztcp::stats {
 
 inline constexpr std::uint64_t kMagic = 0x746174737063747a;  // "ztcpstat".
-inline constexpr std::uint32_t kLayoutVersion = 2;
+inline constexpr std::uint32_t kLayoutVersion = 3;
 
 inline constexpr std::size_t kMaxDevices = 64;
 inline constexpr std::size_t kMaxLanes = 128;
@@ -135,6 +135,7 @@ struct FlowRecord {
   Text<64> remote;
   std::uint32_t failures;
   std::uint32_t recoveries;
+  Text<16> congestion_control;
 };
 
 // Which messages a latency entry counts. The histograms beside it are counters that several lanes

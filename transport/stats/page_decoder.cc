@@ -171,6 +171,7 @@ class Decoder {
     to.connection = record.connection;
     to.number = record.number;
     to.state = text_of(record.state);
+    to.congestion_control = text_of(record.congestion_control);
     to.local = text_of(record.local);
     to.remote = text_of(record.remote);
     to.in_flight_bytes = record.in_flight_bytes;

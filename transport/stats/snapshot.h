@@ -127,6 +127,7 @@ struct Flow {
   std::uint32_t number = 0;      // Among its connection's flows.
   // RFC 9293's name; of a rail of RDMA its health: "up", "down", and the steps between.
   std::string state;
+  std::string congestion_control;  // The algorithm in use; empty: not known.
   std::string local;
   std::string remote;
   std::uint32_t in_flight_bytes = 0;

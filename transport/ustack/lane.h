@@ -72,6 +72,9 @@ class Lane final : public comms::Backend, private TurnEvents {
   void on_duplicate_address(IpAddress own, const MacAddress& other) override {
     nic_log_.duplicate_address(own, other);
   }
+  void on_congestion_control(TimePoint now, const tcp::CongestionControlChange& change) override {
+    nic_log_.congestion_control(now, change);
+  }
   void on_nobody_left(TimePoint now) override { nic_log_.nobody_left(now, counts()); }
   void on_watch(TimePoint now) override;
 

@@ -10,9 +10,53 @@
 #include "config/mesh.h"
 #include "transport/comms/session_config.h"
 #include "transport/plan/nccl_devices.h"
+#include "transport/tcp/auto_control.h"
+#include "transport/tcp/bbr.h"
+#include "transport/tcp/cubic.h"
 #include "transport/tcp/dctcp.h"
+#include "transport/tcp/swift.h"
 
 namespace ztcp::ustack {
+namespace {
+
+void set_congestion_control(config::CongestionControl chosen, tcp::TcpSettings& tcp) {
+  switch (chosen) {
+    case config::CongestionControl::kAuto:
+      tcp.congestion_control = tcp::make_congestion_control<tcp::AutoControl>;
+      break;
+    case config::CongestionControl::kCubic:
+      tcp.congestion_control = tcp::make_congestion_control<tcp::Cubic>;
+      break;
+    case config::CongestionControl::kDctcp:
+      tcp.congestion_control_by_marks = tcp::make_congestion_control<tcp::Dctcp>;
+      break;
+    case config::CongestionControl::kBbr:
+      tcp.congestion_control = tcp::make_congestion_control<tcp::Bbr>;
+      break;
+    case config::CongestionControl::kSwift:
+      tcp.congestion_control = tcp::make_congestion_control<tcp::Swift>;
+      break;
+  }
+}
+
+}  // namespace
+
+const char* name_of(config::CongestionControl chosen) {
+  switch (chosen) {
+    case config::CongestionControl::kAuto:
+      return "auto";
+    case config::CongestionControl::kCubic:
+      return "cubic";
+    case config::CongestionControl::kDctcp:
+      return "dctcp";
+    case config::CongestionControl::kBbr:
+      return "bbr";
+    case config::CongestionControl::kSwift:
+      return "swift";
+  }
+  return "";
+}
+
 Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::Nic& nic,
                                    const link::LinkCapabilities& link) {
   const auto ms = [](std::uint32_t n) { return std::chrono::milliseconds(n); };
@@ -43,8 +87,7 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   tcp.receive_window_bytes = fabric.tcp.receive_window_kib << 10U;
   tcp.pacing = fabric.tcp.pacing;
   tcp.ecn = fabric.tcp.ecn == config::Ecn::kOn;
-  if (fabric.tcp.congestion_control == config::CongestionControl::kDctcp)
-    tcp.congestion_control_by_marks = tcp::make_congestion_control<tcp::Dctcp>;
+  set_congestion_control(fabric.tcp.congestion_control, tcp);
 
   out.cluster_key = ZTCP_TRY(comms::cluster_key(fabric));
   out.listen_port = fabric.messages.listen_port;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -161,6 +162,37 @@ std::string duplicate_text(IpAddress own, const MacAddress& other) {
 
 void NicLog::duplicate_address(IpAddress own, const MacAddress& other) {
   add(log::Level::kWarn, [&] { return duplicate_text(own, other); });
+}
+
+std::string control_text(const tcp::CongestionControlChange& change) {
+  const std::string host = to_string(change.remote);
+  const auto rtt_us = std::chrono::duration_cast<std::chrono::microseconds>(change.min_rtt).count();
+  if (std::string_view(change.now) == "bbr")
+    return fmt::format(
+        "congestion control to {}: bbr, since packets are lost without a queue on the way "
+        "(shortest round trip {} us): look at the error counters of the switches and of both NICs; "
+        "tcp.congestion_control = \"cubic\" keeps CUBIC",
+        host, rtt_us);
+  return fmt::format(
+      "congestion control to {}: {} again, since packets are lost in a queue on the way (shortest "
+      "round trip {} us): other traffic shares the path",
+      host, change.now, rtt_us);
+}
+
+void NicLog::congestion_control(TimePoint now, const tcp::CongestionControlChange& change) {
+  const auto told =
+      std::find_if(told_controls_.begin(), told_controls_.end(),
+                   [&](const ToldControl& host) { return host.remote == change.remote; });
+  if (told != told_controls_.end()) {
+    if (now - told->told < kPathInterval) return;
+    told->told = now;
+  } else {
+    try {
+      told_controls_.push_back({change.remote, now});
+    } catch (const std::bad_alloc&) {  // The line may then be repeated within the interval.
+    }
+  }
+  add(log::Level::kInfo, [&] { return control_text(change); });
 }
 
 void NicLog::nobody_left(TimePoint now, const NicCounts& counts) {

@@ -28,6 +28,8 @@ std::string summary(const NicCounts& counts);
 std::string warning(const Finding& finding);
 // "packets of 9000 bytes do not reach 10.0.0.2, small ones do: a connection goes on with ..."
 std::string path_text(const tcp::PathMtuChange& change);
+// "congestion control to 10.0.0.2: bbr, since packets are lost without a queue on the way ..."
+std::string control_text(const tcp::CongestionControlChange& change);
 
 // "address fd00::1 belongs to the host with MAC address ..., too: ..."
 std::string duplicate_text(IpAddress own, const MacAddress& other);
@@ -57,6 +59,8 @@ class NicLog {
   // Once a minute for each host unless the MTU shrinks again: all connections to it see the change.
   void path_mtu(TimePoint now, const tcp::PathMtuChange& change);
   void duplicate_address(IpAddress own, const MacAddress& other);
+  // Once a minute for each host.
+  void congestion_control(TimePoint now, const tcp::CongestionControlChange& change);
   void nobody_left(TimePoint now, const NicCounts& counts);
 
  private:
@@ -74,6 +78,11 @@ class NicLog {
     TimePoint told{};
   };
   std::vector<ToldPath> told_paths_;  // One for each host with a logged change.
+  struct ToldControl {
+    IpAddress remote;
+    TimePoint told{};
+  };
+  std::vector<ToldControl> told_controls_;  // The same.
 };
 
 }  // namespace ztcp::ustack

@@ -265,12 +265,15 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   for (const auto& poller : nic->pollers) ZTCP_CHECK(poller->start());
   captures_.add(source_->run_dir(), config.name, caps, std::move(taps));
 
-  log::info("{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, port {}, {}, {}", config.name,
-            description, to_string(config.address), to_string(caps.mac),
-            std::min(caps.mtu_bytes, config.mtu_bytes), checksum_text(caps),
-            caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
-            caps.zero_copy ? "zero-copy send" : "sends copy once", fabric_.messages.listen_port,
-            plan::pollers_text(plan), plan::helpers_text(plan));
+  log::info(
+      "{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, congestion control {}, "
+      "port {}, {}, {}",
+      config.name, description, to_string(config.address), to_string(caps.mac),
+      std::min(caps.mtu_bytes, config.mtu_bytes), checksum_text(caps),
+      caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
+      caps.zero_copy ? "zero-copy send" : "sends copy once",
+      name_of(fabric_.tcp.congestion_control), fabric_.messages.listen_port,
+      plan::pollers_text(plan), plan::helpers_text(plan));
   return nic;
 }
 

@@ -73,6 +73,7 @@ class ConnectionPageTest : public testing::Test {
 TEST_F(ConnectionPageTest, ListsConnectionAndFlow) {
   stream_.now.rtt = std::chrono::microseconds(40);
   stream_.now.sent_bytes = 1000;
+  stream_.now.congestion_control = "bbr";
   refresh(kPageOpened + milliseconds(3), in_flight(msg::Awaited::kNetwork));
   const stats::Snapshot snapshot = read();
   ASSERT_EQ(snapshot.connections.size(), 1U);
@@ -85,6 +86,7 @@ TEST_F(ConnectionPageTest, ListsConnectionAndFlow) {
   ASSERT_EQ(snapshot.flows.size(), 1U);
   EXPECT_EQ(snapshot.flows[0].connection, connection.id);
   EXPECT_EQ(snapshot.flows[0].sent_bytes, 1000U);
+  EXPECT_EQ(snapshot.flows[0].congestion_control, "bbr");
   EXPECT_EQ(snapshot.flows[0].rtt_ns, 40'000U);
   EXPECT_GE(snapshot.flows[0].rtt_p50_ns, 40'000U);
 }

@@ -62,6 +62,7 @@ std::string joined(std::span<const std::string_view> names) {
 TEST(Schema, ChoicesAreTheEnumerators) {
   EXPECT_EQ(find_key("host", "class")->choices, joined(kHostClassNames));
   EXPECT_EQ(find_key("poller", "mode")->choices, joined(kPollerModeNames));
+  EXPECT_EQ(find_key("tcp", "congestion_control")->choices, joined(kCongestionControlNames));
   EXPECT_EQ(find_key("nic", "driver")->choices, joined(kNicDriverNames));
   EXPECT_EQ(find_key("nic", "memif_role")->choices, joined(kMemifRoleNames));
   EXPECT_EQ(find_key("nic", "relaxed_ordering")->choices, joined(kOnOffNames));

@@ -78,6 +78,29 @@ std::uint32_t sequence_of(const TxFrame& frame) {
   return wire::load_be32(frame.header.data() + frame.l2_bytes + frame.l3_bytes + 4);
 }
 
+TEST(NicConfig, CongestionControlIsTheConfigs) {
+  using config::CongestionControl;
+  const auto name = [](CongestionControl chosen, bool by_marks) {
+    config::Fabric fabric = one_nic_fabric(0);
+    fabric.tcp.congestion_control = chosen;
+    const tcp::TcpSettings settings = engine_config(fabric, fabric.nics[0], {})->stack.tcp;
+    tcp::CongestionControl::Storage storage;
+    const auto make = by_marks && settings.congestion_control_by_marks != nullptr
+                          ? settings.congestion_control_by_marks
+                          : settings.congestion_control;
+    return std::string(make(storage, tcp::SeqNum(0)).name());
+  };
+  EXPECT_EQ(name(CongestionControl::kAuto, false), "cubic") << "at first";
+  EXPECT_EQ(std::string(name_of(CongestionControl::kAuto)), "auto");
+  EXPECT_EQ(std::string(name_of(CongestionControl::kSwift)), "swift");
+  EXPECT_EQ(name(CongestionControl::kCubic, false), "cubic");
+  EXPECT_EQ(name(CongestionControl::kBbr, false), "bbr");
+  EXPECT_EQ(name(CongestionControl::kBbr, true), "bbr");
+  EXPECT_EQ(name(CongestionControl::kSwift, false), "swift");
+  EXPECT_EQ(name(CongestionControl::kDctcp, false), "cubic");
+  EXPECT_EQ(name(CongestionControl::kDctcp, true), "dctcp");
+}
+
 TEST(NicConfig, HeldFrameLimitsAreThoseOfTheLink) {
   const config::Fabric fabric = one_nic_fabric(0);
   link::LinkCapabilities caps;

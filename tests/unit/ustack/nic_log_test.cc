@@ -127,6 +127,30 @@ TEST(NicLog, ResetHasItsOwnTextAndAdvice) {
             "it has failed: start the job again");
 }
 
+TEST(NicLog, LogsAChangeOfCongestionControlOnceAMinuteForEachHost) {
+  comms::DeferredLog deferred_log;
+  NicLog log("ztcp0", "memory", deferred_log);
+  const IpAddress host = Ipv4Address{0x0a000002};
+  log.congestion_control(kNow, {host, "bbr", 1200us});
+  auto lines = deferred_log.take();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0].level, log::Level::kInfo);
+  EXPECT_EQ(lines[0].text,
+            "ztcp0: congestion control to 10.0.0.2: bbr, since packets are lost without a queue on "
+            "the way (shortest round trip 1200 us): look at the error counters of the switches and "
+            "of both NICs; tcp.congestion_control = \"cubic\" keeps CUBIC");
+  log.congestion_control(kNow + 1s, {host, "cubic", 1200us});
+  EXPECT_TRUE(deferred_log.empty());
+  log.congestion_control(kNow + 1s, {Ipv4Address{0x0a000003}, "bbr", 1ms});
+  EXPECT_EQ(deferred_log.take().size(), 1U) << "another host";
+  log.congestion_control(kNow + 61s, {host, "cubic", 1200us});
+  lines = deferred_log.take();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0].text,
+            "ztcp0: congestion control to 10.0.0.2: cubic again, since packets are lost in a queue "
+            "on the way (shortest round trip 1200 us): other traffic shares the path");
+}
+
 TEST(NicLog, LogsEachPathMtuChangeOnceAMinute) {
   comms::DeferredLog deferred_log;
   NicLog log("ztcp0", "memory", deferred_log);

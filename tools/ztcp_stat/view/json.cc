@@ -115,6 +115,7 @@ json flow_of(const stats::Flow& f) {
           {"local", f.local},
           {"remote", f.remote},
           {"in_flight_bytes", f.in_flight_bytes},
+          {"congestion_control", f.congestion_control},
           {"cwnd_bytes", f.cwnd_bytes},
           {"peer_window_bytes", f.peer_window_bytes},
           {"own_window_bytes", f.own_window_bytes},

@@ -32,8 +32,9 @@ struct Device {
   // A listener binds to the first free port of these. Both 0: the kernel chooses.
   std::uint16_t first_port = 0;
   std::uint16_t last_port = 0;
-  std::uint8_t dscp = 0;        // Its sockets send packets with it.
-  bool bind_to_device = false;  // Needed if another interface is in the same network.
+  std::uint8_t dscp = 0;           // Its sockets send packets with it.
+  std::string congestion_control;  // Its sockets have it; empty: the kernel's.
+  bool bind_to_device = false;     // Needed if another interface is in the same network.
   std::uint32_t speed_mbps = 10000;
   SpeedSource speed_source = SpeedSource::kGuess;
   std::uint32_t nccl_devices = 0;  // NCCL devices it is exposed as; 0: plan::nccl_devices().

@@ -17,6 +17,7 @@
 
 #include "core/socket_address.h"
 #include "transport/sockets/kernel/advice.h"
+#include "transport/sockets/kernel/congestion_choice.h"
 #include "transport/sockets/kernel/packet_class.h"
 
 namespace ztcp::sockets {
@@ -57,6 +58,7 @@ Result<Fd> new_socket(const Device& device) {
                  static_cast<socklen_t>(device.interface.size())) != 0)
     return fail_errno(kBindToDevice);
   if (device.dscp != 0) set_class(fd, device.dscp);
+  if (!device.congestion_control.empty()) set_congestion_control(fd, device.congestion_control);
   return fd;
 }
 

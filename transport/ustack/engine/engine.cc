@@ -52,6 +52,8 @@ void Engine::check(TimePoint now, const TurnContext& context) {
     told_duplicate_ = true;
     context.events.on_duplicate_address(config_.stack.address.address, *other);
   }
+  while (const auto change = stack_.take_control_change())
+    context.events.on_congestion_control(now, *change);
   const LinkState state = context.link.state();
   if (state != link_state_) {
     link_state_ = state;

@@ -68,6 +68,7 @@ class TurnEvents {
   virtual void on_path_mtu(TimePoint now, const tcp::PathMtuChange& change) = 0;
   // Another host has the stack's IPv6 address; at most once.
   virtual void on_duplicate_address(IpAddress own, const MacAddress& other) = 0;
+  virtual void on_congestion_control(TimePoint, const tcp::CongestionControlChange&) {}
   // The last client was destroyed.
   virtual void on_nobody_left(TimePoint now) = 0;
   // Every Engine::kWatchInterval.

@@ -127,6 +127,7 @@ inline constexpr std::array kUsual = {
     NicCounter{Counter::kCeSegments, of_tcp<&Tcp::rx_ce_segments>},
     NicCounter{Counter::kEcnEchoes, of_tcp<&Tcp::ecn_echoes>},
     NicCounter{Counter::kEcnReductions, of_tcp<&Tcp::ecn_reductions>},
+    NicCounter{Counter::kControlChanges, of_tcp<&Tcp::control_changes>},
     NicCounter{Counter::kConnectionsOpened, of_tcp<&Tcp::connections_opened>},
     NicCounter{Counter::kConnectionsAccepted, of_tcp<&Tcp::connections_accepted>},
     NicCounter{Counter::kCopiedBytes, of_link<&Link::tx_copied_bytes>},
