@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -75,6 +76,25 @@ TEST(CongestionControls, ShareOfALineThatLosesPackets) {
       EXPECT_GE(chosen, cubic - 0.01);
     }
   }
+}
+
+TEST(CongestionControls, StackTellsOfAChange) {
+  Line line = line_of(10'000, 1ms, 1ms);
+  line.loss = 0.01;
+  Bottleneck world(line);
+  world.open(kAuto);
+  EXPECT_FALSE(world.sender().take_control_change());
+  world.run(200ms);
+  const auto change = world.sender().take_control_change();
+  ASSERT_TRUE(change);
+  EXPECT_EQ(change->remote, IpAddress(TcpWorld::address(1)));
+  EXPECT_EQ(std::string_view(change->now), "bbr");
+  EXPECT_NEAR(static_cast<double>(change->min_rtt / 1us), 1000, 50);
+  EXPECT_FALSE(world.sender().take_control_change()) << "once";
+  EXPECT_EQ(world.sender().counters().control_changes, 1U);
+  world.sender().for_each_connection([](const tcp::ConnectionStatistics& connection) {
+    EXPECT_EQ(std::string_view(connection.congestion_control), "bbr");
+  });
 }
 
 struct Pair {
