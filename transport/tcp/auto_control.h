@@ -34,7 +34,6 @@ class AutoControl final : public CongestionControl {
 
   explicit AutoControl(SeqNum first) : cubic_(first), bbr_(first) {}
 
-  void begin(Window&) override {}
   void on_ack(TimePoint now, const Ack& ack, Window& window) override;
   std::uint32_t on_loss(const Window& window) override;
   std::uint32_t on_mark(const Window& window) override;

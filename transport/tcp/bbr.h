@@ -47,8 +47,6 @@ class Bbr final : public CongestionControl {
   std::uint32_t high_bytes() const { return bounds_.high_bytes; }
   std::uint32_t low_bytes() const { return bounds_.low_bytes; }
   const LossFloor& loss_floor() const { return loss_floor_; }
-  // Losses of the latest round trip exceeded the bound.
-  bool is_congested() const { return round_congested_; }
 
  private:
   static constexpr std::uint32_t kNone = Window::kMaxBytes;

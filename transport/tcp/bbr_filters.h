@@ -24,7 +24,6 @@ class MaxOfTwo {
     values_[1] = values_[0];
     values_[0] = {};
   }
-  bool has_new() const { return values_[0] > Value{}; }
   Value get() const { return std::max(values_[0], values_[1]); }
 
  private:

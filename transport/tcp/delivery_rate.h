@@ -93,8 +93,6 @@ class DeliveryRate {
     return sample;
   }
 
-  std::uint64_t delivered_bytes() const { return delivered_bytes_; }
-
  private:
   static constexpr std::uint32_t kStates = 32;  // Two round trips.
   static constexpr int kPerRoundTrip = 16;

@@ -99,6 +99,22 @@ TEST_F(DeliveryRateTest, MarksWhatTheUserLimits) {
   EXPECT_FALSE(ack(1000, after).app_limited);
 }
 
+TEST_F(DeliveryRateTest, MarksWhatThePeersWindowLimits) {
+  send(1000);
+  rate.on_peer_limited(flight);
+  now += 500us;
+  const TimePoint limited = now;
+  send(1000);
+  now += 500us;
+  EXPECT_FALSE(ack(1000, start).peer_limited) << "sent before the window was the limit";
+  const TimePoint after = now;
+  send(1000);
+  now += 500us;
+  EXPECT_TRUE(ack(1000, limited).peer_limited);
+  now += 500us;
+  EXPECT_FALSE(ack(1000, after).peer_limited);
+}
+
 TEST_F(DeliveryRateTest, RejectsAnAnswerFasterThanThePath) {
   send(1000);
   now += 100us;
