@@ -47,11 +47,11 @@ class Steps {
     ideal_ = static_cast<double>(kStepBytes) * frame_bytes_ / payload * 8e-10 + 20e-6;
   }
 
-  // The first step meets ten or two segments of each sender, which nothing has slowed down yet; the
-  // others are counted without it.
+  // The first step meets ten or two segments of each sender, which nothing has slowed down yet, and
+  // the second one those that found no room then: the others are counted without them.
   Outcome run(int steps) {
     Outcome out;
-    out.first = step();
+    out.first = std::max(step(), step());
     const auto before = world_.world().wire(0).counters();
     const std::uint64_t timeouts = world_.sender().counters().rto_fired;
     std::vector<double> taken;
@@ -101,15 +101,15 @@ Outcome measure(const Port& port, bool has_dctcp, int steps) {
 TEST(Incast, DctcpLosesNothingInAShallowQueueThatMarks) {
   std::printf("    MTU   KiB   marks control first  median  p99    lost   RTOs\n");
   for (const Port& port :
-       {Port{1500, 100, 8}, Port{1500, 200, 8}, Port{1500, 200, 30}, Port{1500, 400, 30},
-        Port{9000, 200, 8}, Port{9000, 400, 8}, Port{9000, 1600, 30}}) {
+       {Port{1500, 100, 8}, Port{1500, 100, 30}, Port{1500, 200, 8}, Port{1500, 200, 30},
+        Port{1500, 400, 30}, Port{9000, 200, 8}, Port{9000, 400, 8}, Port{9000, 1600, 30}}) {
     const Outcome out = measure(port, /*has_dctcp=*/true, 100);
     EXPECT_LE(out.median, 1 / 0.9);
     EXPECT_LE(out.p99, 1.3);
     EXPECT_EQ(out.timeouts, 0U);
   }
   // For comparison: queues below a short segment of each sender, CUBIC, and ports without marks.
-  for (const Port& port : {Port{1500, 100, 30}, Port{9000, 100, 8}, Port{9000, 400, 30}})
+  for (const Port& port : {Port{9000, 100, 8}, Port{9000, 400, 30}})
     measure(port, /*has_dctcp=*/true, 10);
   for (const std::uint16_t mtu : {std::uint16_t{1500}, std::uint16_t{9000}})
     for (const std::uint32_t queue : {100U, 400U})

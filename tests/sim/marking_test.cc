@@ -68,5 +68,49 @@ TEST(Marking, DctcpKeepsTheQueueShortAndTheLineFull) {
   }
 }
 
+// Windows of a segment each keep the queue above the threshold, so that every packet is marked for
+// as long as they last: these marks are true.
+TEST(Marking, ManySteadyFlowsShareTheLine) {
+  std::printf("    MTU  control  share of the line  Jain  least Mb/s  lost  timeouts  faults\n");
+  for (const std::uint16_t mtu : {std::uint16_t{1500}, std::uint16_t{9000}})
+    for (const bool has_dctcp : {false, true}) {
+      const std::uint32_t frame_bytes = mtu + 14U;
+      Bottleneck world({.rate_bits_per_second = 10'000'000'000,
+                        .round_trip = 20us,
+                        .receiver_turn = 2us,
+                        .mtu_bytes = mtu,
+                        .sender_turn = 2us,
+                        .queue_bytes = 1U << 20,
+                        .ecn_threshold_bytes = 8 * frame_bytes,
+                        .tcp = has_dctcp ? dctcp() : tcp::TcpSettings{}});
+      for (int i = 0; i < 63; ++i) world.open();
+      world.run(100ms);
+      std::vector<std::uint64_t> before;
+      for (const auto& source : world.sources()) before.push_back(source->acked);
+      const std::uint64_t dropped = world.drops();
+      const std::uint64_t timeouts = world.sender().counters().rto_fired;
+      world.run(300ms);
+      double sum = 0;
+      double squares = 0;
+      double least = 1e9;
+      for (std::size_t i = 0; i < before.size(); ++i) {
+        const double mbps = static_cast<double>(world.sources()[i]->acked - before[i]) * 8e-6 / 0.3;
+        sum += mbps;
+        squares += mbps * mbps;
+        least = std::min(least, mbps);
+      }
+      const double jain = sum * sum / squares / static_cast<double>(before.size());
+      const std::uint64_t faults = world.sender().counters().ecn_faults;
+      std::printf("    %4u  %s  %17.3f  %4.3f  %9.0f  %4u  %8u  %6u\n", mtu,
+                  has_dctcp ? "dctcp" : "cubic", sum / 10'000, jain, least,
+                  static_cast<unsigned>(world.drops() - dropped),
+                  static_cast<unsigned>(world.sender().counters().rto_fired - timeouts),
+                  static_cast<unsigned>(faults));
+      EXPECT_GE(sum / 10'000, 0.85);
+      EXPECT_GE(jain, 0.9);
+      EXPECT_EQ(faults, 0U);
+    }
+}
+
 }  // namespace
 }  // namespace ztcp::sim

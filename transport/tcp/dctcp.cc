@@ -13,6 +13,13 @@ std::uint32_t least_window(std::uint32_t mss_bytes) {
   return std::min(std::max(mss_bytes / 8, kLeastBytes), mss_bytes);
 }
 
+// Bytes more in a round trip: a segment for windows of eight, an eighth of smaller ones, and the
+// same for all windows below half a segment, so that these become equal.
+double growth(const CongestionControl::Window& window) {
+  const double least = least_window(window.mss_bytes) / 2.0;
+  return std::clamp(window.cwnd_bytes / 8.0, least, static_cast<double>(window.mss_bytes));
+}
+
 }  // namespace
 
 void Dctcp::begin(Window& window) {
@@ -44,13 +51,9 @@ void Dctcp::on_ack(TimePoint now, const Ack& ack, Window& window) {
     window.cwnd_bytes = std::min(window.cwnd_bytes + clean, window.ssthresh_bytes);
     return;
   }
-  // Below a segment, a segment more would be several windows at once.
-  constexpr std::uint32_t kShareOfSmallWindow = 8;
-  const std::uint64_t more = window.cwnd_bytes < window.mss_bytes
-                                 ? clean / kShareOfSmallWindow
-                                 : std::uint64_t{window.mss_bytes} * clean / window.cwnd_bytes;
-  window.cwnd_bytes = static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(window.cwnd_bytes + more, Window::kMaxBytes));
+  const double more = growth(window) * clean / window.cwnd_bytes;
+  window.cwnd_bytes =
+      static_cast<std::uint32_t>(std::min<double>(window.cwnd_bytes + more, Window::kMaxBytes));
 }
 
 // Section 3.4: losses halve the window, as any other control's.

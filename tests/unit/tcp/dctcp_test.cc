@@ -69,7 +69,7 @@ TEST_F(DctcpTest, TheInitialWindowOfLargeSegmentsIsTwoOfThem) {
   EXPECT_EQ(window.cwnd_bytes, 2U * 8948);
 }
 
-TEST_F(DctcpTest, TheWindowFallsBelowASegmentAndGrowsByAnEighth) {
+TEST_F(DctcpTest, TheWindowFallsBelowASegmentAndGrowsFromThere) {
   window.mss_bytes = 8948;
   window.cwnd_bytes = 8948;
   for (int i = 0; i < 20; ++i) window.cwnd_bytes = control.on_mark(window);
@@ -77,7 +77,12 @@ TEST_F(DctcpTest, TheWindowFallsBelowASegmentAndGrowsByAnEighth) {
   window.ssthresh_bytes = window.cwnd_bytes;
   const std::uint32_t before = window.cwnd_bytes;
   round(before, 0);
-  EXPECT_EQ(window.cwnd_bytes, before + before / 8);
+  EXPECT_NEAR(window.cwnd_bytes, 1.5 * before, 2);
+  round(window.cwnd_bytes, 0);
+  EXPECT_NEAR(window.cwnd_bytes, 2 * before, 2);
+  window.cwnd_bytes = 4 * 8948;
+  round(4 * 8948, 0);
+  EXPECT_NEAR(window.cwnd_bytes, 4.5 * 8948, 10);
 }
 
 TEST_F(DctcpTest, IdleTimeTakesBackTheGrowthSinceTheLastReduction) {
