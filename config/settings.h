@@ -143,7 +143,7 @@ struct Tcp {
   std::uint32_t max_connections = kAutoConnections;  // Per NIC; see connections_of_nic().
   bool pacing = true;
   Ecn ecn = Ecn::kOn;
-  CongestionControl congestion_control = CongestionControl::kAuto;
+  CongestionControl congestion_control = CongestionControl::kCubic;
   std::string kernel_congestion_control;  // Empty: the kernel's choice.
   friend bool operator==(const Tcp&, const Tcp&) = default;
 };

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -160,6 +161,35 @@ TEST(CongestionControls, SharingABottleneckFor2Seconds) {
     EXPECT_GE(rates[0].jain(), path.least_jain);
     EXPECT_GE(rates[4].jain(), rates[3].jain() - 0.03);
     EXPECT_GE(rates[5].jain(), rates[3].jain() - 0.03);
+  }
+}
+
+// A buffer of a tenth of the path: losses come without a visible queue, and BBR's flows would
+// starve each other.
+TEST(CongestionControls, ManyFlowsInAShallowBufferShareIt) {
+  constexpr std::size_t kFlows = 16;
+  for (const auto& [mtu_bytes, queue] :
+       {std::pair<std::uint16_t, Duration>{1500, 20us}, {9000, 80us}}) {
+    Line line = line_of(10'000, 200us, queue);
+    line.mtu_bytes = mtu_bytes;
+    Bottleneck world(line);
+    for (std::size_t i = 0; i < kFlows; ++i) world.open(kAuto);
+    world.run(1s);
+    std::vector<std::uint64_t> before;
+    for (const auto& source : world.sources()) before.push_back(source->acked);
+    world.run(500ms);
+    double sum = 0;
+    double squares = 0;
+    for (std::size_t i = 0; i < kFlows; ++i) {
+      const auto bytes = static_cast<double>(world.sources()[i]->acked - before[i]);
+      sum += bytes;
+      squares += bytes * bytes;
+    }
+    const double jain = sum * sum / (kFlows * squares);
+    const double share = sum / line.bytes_in(500ms);
+    std::printf("    16 flows, MTU %u, auto: share %.3f, Jain %.3f\n", mtu_bytes, share, jain);
+    EXPECT_GE(share, 0.9);
+    EXPECT_GE(jain, 0.9);
   }
 }
 

@@ -12,6 +12,7 @@ void AutoControl::on_ack(TimePoint now, const Ack& ack, Window& window) {
   now_ = now;
   if (ack.min_rtt > Duration::zero()) min_rtt_ = ack.min_rtt;
   active().on_ack(now, ack, window);
+  count(ack);
   if (uses_bbr_)
     watch_bbr(ack, window);
   else
@@ -27,6 +28,7 @@ std::uint32_t AutoControl::on_loss(const Window& window) {
     if (clean_losses_ == 0 || now_ > first_loss_ + kMost) {
       clean_losses_ = 0;
       first_loss_ = now_;
+      forget_counts();
     }
     ++clean_losses_;
   }
@@ -47,8 +49,13 @@ void AutoControl::watch_cubic(TimePoint now, const Ack& ack, Window& window) {
     last_rtt_ = std::exchange(round_rtt_, Duration{});
     round_end_ = ack.snd_nxt;
   }
-  if (clean_losses_ < wanted_losses_ || ack.in_recovery || now > first_loss_ + kMost) return;
+  if (clean_losses_ < kLosses || now < may_change_ || ack.in_recovery || now > first_loss_ + kMost)
+    return;
   clean_losses_ = 0;
+  cubic_share_ = lost_share();
+  if (cubic_share_ > kMostShare) return;
+  forget_counts();
+  lossy_batches_ = 0;
   queued_rounds_ = 0;
   round_lost_bytes_ = 0;
   round_rtt_ = Duration::max();
@@ -75,8 +82,33 @@ void AutoControl::watch_bbr(const Ack& ack, Window& window) {
   }
   round_lost_bytes_ = 0;
   round_rtt_ = Duration::max();
-  if (queued_rounds_ < kQueuedRounds || ack.in_recovery) return;
-  wanted_losses_ = std::min(2 * wanted_losses_, kMostLosses);
+  const bool is_wrong = loses_more(window) || queued_rounds_ >= kQueuedRounds;
+  if (is_wrong && !ack.in_recovery) return_to_cubic(ack, window);
+}
+
+void AutoControl::count(const Ack& ack) {
+  if (ack.ack.after(counted_)) {
+    passed_bytes_ += bytes_between(counted_, ack.ack);
+    counted_ = ack.ack;
+  }
+  lost_bytes_ += ack.lost_bytes;
+}
+
+// At the end of a round. Loss that rises with the rate is congestion, also where no queue is seen.
+bool AutoControl::loses_more(const Window& window) {
+  if (passed_bytes_ + lost_bytes_ >= std::uint64_t{kBatchSegments} * window.mss_bytes) {
+    const bool is_lossy =
+        lost_share() > std::min(kMoreLoss * cubic_share_, kMostShare) + kMoreShare;
+    lossy_batches_ = is_lossy ? lossy_batches_ + 1 : 0;
+    forget_counts();
+  }
+  return lossy_batches_ >= kLossyBatches;
+}
+
+void AutoControl::return_to_cubic(const Ack& ack, Window& window) {
+  forget_counts();
+  may_change_ = now_ + stay_;
+  stay_ = std::min(2 * stay_, kMostStay);
   uses_bbr_ = false;
   round_rtt_ = last_rtt_ = {};
   cubic_.~Cubic();

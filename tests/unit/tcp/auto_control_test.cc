@@ -124,10 +124,28 @@ TEST_F(AutoControlTest, ReturnsToCubicWhenLossesComeWithAQueue) {
   EXPECT_FALSE(control.uses_bbr());
   EXPECT_FALSE(window.rate_based);
   EXPECT_EQ(window.ssthresh_bytes, window.cwnd_bytes) << "congestion avoidance";
-  for (std::uint32_t i = 0; i < AutoControl::kLosses; ++i) lose(1ms);
-  EXPECT_FALSE(control.uses_bbr()) << "twice as many losses the second time";
+  for (std::uint32_t i = 0; i < 2 * AutoControl::kLosses; ++i) lose(1ms);
+  EXPECT_FALSE(control.uses_bbr()) << "it stays with CUBIC for a time";
+  now += AutoControl::kFirstStay;
   for (std::uint32_t i = 0; i < AutoControl::kLosses; ++i) lose(1ms);
   EXPECT_TRUE(control.uses_bbr());
+}
+
+// As in a shallow buffer, which hides the queue.
+TEST_F(AutoControlTest, ReturnsToCubicWhenBbrLosesMore) {
+  change_to_bbr();  // After losing one segment in twenty.
+  for (int i = 0; i < 1000; ++i) round(1ms, kRoundMss / 2);
+  ASSERT_TRUE(control.uses_bbr()) << "as many as before";
+  for (int i = 0; i < 1000 && control.uses_bbr(); ++i) round(1ms, kRoundMss * 3 / 2);
+  EXPECT_FALSE(control.uses_bbr());
+}
+
+TEST_F(AutoControlTest, APathThatLosesMuchStaysWithCubic) {
+  for (std::uint32_t i = 0; i < 10 * AutoControl::kLosses; ++i) {
+    lose(1ms);
+    round(1ms, 2 * kRoundMss);
+  }
+  EXPECT_FALSE(control.uses_bbr());
 }
 
 }  // namespace
