@@ -24,7 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint16_t kPort = 7471;
-constexpr std::size_t kBytes = 300'000;
+constexpr std::size_t kSentBytes = 300'000;
 
 enum class Nic {
   kTold,       // It reports its spread truly.
@@ -107,8 +107,8 @@ class SharedNicWorld {
     return sum;
   }
 
-  Bytes there = pattern(kBytes, 1);
-  Bytes back = pattern(kBytes / 2, 2);
+  Bytes there = pattern(kSentBytes, 1);
+  Bytes back = pattern(kSentBytes / 2, 2);
   std::vector<std::unique_ptr<App>> clients;
   std::vector<std::unique_ptr<App>> servers;
   std::vector<std::unique_ptr<tcp::Stack>> stacks;
