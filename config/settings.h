@@ -6,9 +6,11 @@
 // page is generated. A test compares the two.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/address.h"
@@ -29,6 +31,8 @@ enum class PollerMode : std::uint8_t { kAuto, kDedicated, kShared };
 enum class OnOff : std::uint8_t { kAuto, kOn, kOff };
 enum class Ecn : std::uint8_t { kOn, kOff };
 enum class CongestionControl : std::uint8_t { kAuto, kCubic, kDctcp, kBbr, kSwift };
+inline constexpr std::array<std::string_view, 5> kCongestionControlNames{"auto", "cubic", "dctcp",
+                                                                         "bbr", "swift"};
 
 struct Host {
   std::string machine_id;  // /etc/machine-id when the file was written; empty: not checked.

@@ -22,8 +22,6 @@ inline constexpr std::array<std::string_view, 3> kHostClassNames{"iommu", "no-io
 inline constexpr std::array<std::string_view, 3> kPollerModeNames{"auto", "dedicated", "shared"};
 inline constexpr std::array<std::string_view, 3> kOnOffNames{"auto", "on", "off"};
 inline constexpr std::array<std::string_view, 2> kEcnNames{"on", "off"};
-inline constexpr std::array<std::string_view, 5> kCongestionControlNames{"auto", "cubic", "dctcp",
-                                                                         "bbr", "swift"};
 
 constexpr std::span<const std::string_view> names_of(NicDriver) { return kNicDriverNames; }
 constexpr std::span<const std::string_view> names_of(MemifRole) { return kMemifRoleNames; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What IPv6 adds to a connection with the kernel: its neighbour discovery and ours, addresses that
-// two hosts have, packet sizes. Bulk is in bulk_test.cc.
+// IPv6 adds to a connection with the kernel: neighbour discovery of both, addresses that two hosts
+// have, packet sizes. Bulk is in bulk_test.cc.
 #include "transport/wire/ipv6.h"
 
 #include "tests/interop/tap_test.h"

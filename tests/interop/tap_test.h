@@ -86,7 +86,7 @@ class TapTest : public testing::Test {
                     const link::Impairment& incoming = {}, std::uint64_t seed = 1);
 
   tcp::Stack& stack() { return host_->stack(); }
-  // Of the family that the last open() chose.
+  // Their family is the one that the last open() chose.
   Endpoint kernel_port() const {
     return is_ipv6_ ? Endpoint{kKernelIpv6.address, kKernelPort.port} : kKernelPort;
   }

@@ -15,37 +15,36 @@ namespace {
 using namespace std::chrono_literals;
 
 TcpWorldOptions small(std::size_t client_bytes = 100'000, std::size_t server_bytes = 50'000) {
-  TcpWorldOptions options;
-  options.world.forward.delay = 10us;
-  options.world.backward.delay = 10us;
-  options.stack.mtu_bytes = 9000;
-  options.client_bytes = client_bytes;
-  options.server_bytes = server_bytes;
-  return options;
+  return short_path(client_bytes, server_bytes);
 }
 
-TEST(Ends, HandshakeTakesARoundTripAndArp) {
-  TcpWorld pair(small(0, 0));
-  const TimePoint begin = pair.world.now();
-  ASSERT_TRUE(pair.run_until_connected()) << pair.world.why();
-  EXPECT_LE(pair.world.now() - begin, 100us);
-  EXPECT_EQ(pair.client_stack.counters().connections_opened, 1U);
-  EXPECT_EQ(pair.server_stack.counters().connections_accepted, 1U);
+TEST(Ends, HandshakeTakesARoundTripAndThatOfANeighbour) {
+  for (const bool is_ipv6 : {false, true}) {
+    TcpWorld pair(short_path(0, 0, is_ipv6));
+    const TimePoint begin = pair.world.now();
+    ASSERT_TRUE(pair.run_until_connected()) << pair.world.why();
+    EXPECT_LE(pair.world.now() - begin, 100us);
+    EXPECT_EQ(pair.client_stack.counters().connections_opened, 1U);
+    EXPECT_EQ(pair.server_stack.counters().connections_accepted, 1U);
+    EXPECT_TRUE(pair.finish()) << pair.world.why();
+  }
+}
+
+void connect_without_frame(bool is_ipv6, std::size_t from, std::uint64_t lost) {
+  TcpWorld pair(short_path(5000, 5000, is_ipv6));
+  pair.world.wire(from).drop_exactly({lost});
+  ASSERT_TRUE(pair.run_until_connected()) << pair.world.why() << " lost " << lost;
+  ASSERT_TRUE(pair.world.run_until([&] { return pair.is_all_delivered(); }, 10s))
+      << pair.world.why() << " lost " << lost << " from " << from;
   EXPECT_TRUE(pair.finish()) << pair.world.why();
 }
 
 TEST(Ends, HandshakeSurvivesTheLossOfAnyFrame) {
-  // ARP request, SYN, ACK from the client; ARP reply, SYN-ACK from the server.
-  for (std::uint64_t lost = 0; lost < 5; ++lost) {
-    for (const std::size_t from : {0U, 1U}) {
-      TcpWorld pair(small(5000, 5000));
-      pair.world.wire(from).drop_exactly({lost});
-      ASSERT_TRUE(pair.run_until_connected()) << pair.world.why() << " lost " << lost;
-      ASSERT_TRUE(pair.world.run_until([&] { return pair.is_all_delivered(); }, 10s))
-          << pair.world.why() << " lost " << lost << " from " << from;
-      EXPECT_TRUE(pair.finish()) << pair.world.why();
-    }
-  }
+  // ARP request, SYN, ACK from the client; ARP reply, SYN-ACK from the server. Over IPv6 each first
+  // reports its group and probes its address.
+  for (const bool is_ipv6 : {false, true})
+    for (std::uint64_t lost = 0; lost < (is_ipv6 ? 7U : 5U); ++lost)
+      for (const std::size_t from : {0U, 1U}) connect_without_frame(is_ipv6, from, lost);
 }
 
 TEST(Ends, ConnectToAPortWithoutListenerIsRefused) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// How connections over IPv6 begin, and paths that carry less than the link. All else is common to
-// both families.
+// Paths over IPv6 that carry less than the link. Handshakes are in ends_test.cc, for both families.
 #include <chrono>
 
 #include <gtest/gtest.h>
@@ -14,43 +13,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TcpWorldOptions over_ipv6(std::size_t client_bytes, std::size_t server_bytes) {
-  TcpWorldOptions options;
-  options.is_ipv6 = true;
-  options.world.forward.delay = 10us;
-  options.world.backward.delay = 10us;
-  options.stack.mtu_bytes = 9000;
-  options.client_bytes = client_bytes;
-  options.server_bytes = server_bytes;
-  return options;
-}
-
-TEST(Ipv6, HandshakeTakesARoundTripAndASolicitation) {
-  TcpWorld pair(over_ipv6(0, 0));
-  const TimePoint begin = pair.world.now();
-  ASSERT_TRUE(pair.run_until_connected()) << pair.world.why();
-  EXPECT_LE(pair.world.now() - begin, 100us);
-  EXPECT_EQ(pair.server_stack.counters().connections_accepted, 1U);
-  EXPECT_TRUE(pair.finish()) << pair.world.why();
-}
-
-TEST(Ipv6, HandshakeSurvivesTheLossOfAnyFrame) {
-  // From each: the report of its group, the probe of its address, then as over IPv4.
-  for (std::uint64_t lost = 0; lost < 7; ++lost) {
-    for (const std::size_t from : {0U, 1U}) {
-      TcpWorld pair(over_ipv6(5000, 5000));
-      pair.world.wire(from).drop_exactly({lost});
-      ASSERT_TRUE(pair.run_until_connected()) << pair.world.why() << " lost " << lost;
-      ASSERT_TRUE(pair.world.run_until([&] { return pair.is_all_delivered(); }, 10s))
-          << pair.world.why() << " lost " << lost << " from " << from;
-      EXPECT_TRUE(pair.finish()) << pair.world.why();
-    }
-  }
-}
-
 TEST(Ipv6, ASilentlyShrinkingPathMtuUnderBulkIsFollowed) {
   for (const std::size_t mtu : {std::size_t{1500}, std::size_t{1300}}) {
-    TcpWorldOptions options = over_ipv6(20'000'000, 2'000'000);
+    TcpWorldOptions options = short_path(20'000'000, 2'000'000, /*is_ipv6=*/true);
     options.world.forward.rate_bits_per_second = 10'000'000'000;
     options.world.forward.queue_limit_bytes = 1 << 20;
     TcpWorld pair(options);

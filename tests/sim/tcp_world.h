@@ -4,6 +4,7 @@
 // Two tcp::Stacks with one app on each, and the invariants that are checked after every event.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -22,6 +23,18 @@ struct TcpWorldOptions {
   std::size_t client_bytes = 0;
   std::size_t server_bytes = 0;
 };
+
+// Jumbo frames and 10 us each way.
+inline TcpWorldOptions short_path(std::size_t client_bytes, std::size_t server_bytes,
+                                  bool is_ipv6 = false) {
+  TcpWorldOptions options;
+  options.world.forward.delay = options.world.backward.delay = std::chrono::microseconds(10);
+  options.stack.mtu_bytes = 9000;
+  options.is_ipv6 = is_ipv6;
+  options.client_bytes = client_bytes;
+  options.server_bytes = server_bytes;
+  return options;
+}
 
 class TcpWorld {
  public:

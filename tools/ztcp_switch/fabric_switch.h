@@ -54,10 +54,9 @@ struct PortCounters {
   std::uint64_t drop_malformed = 0;  // Shorter than an Ethernet header, or a group as its source.
   std::uint64_t drop_same_port = 0;  // The destination is behind the port it came from.
   // Dropped on the way out, except that impairments count where they are configured.
-  std::uint64_t drop_oversize = 0;  // Larger than the port's MTU.
-  std::uint64_t drop_queue_full =
-      0;  // queue_limit_bytes, shared_buffer_bytes, or the rate limit's own.
-  std::uint64_t drop_link_down = 0;  // No peer connected.
+  std::uint64_t drop_oversize = 0;    // Larger than the port's MTU.
+  std::uint64_t drop_queue_full = 0;  // Its limit, the rate limit's or shared_buffer_bytes.
+  std::uint64_t drop_link_down = 0;   // No peer connected.
   std::uint64_t impaired_loss = 0;
   std::uint64_t impaired_duplicate = 0;
   std::uint64_t impaired_reorder = 0;

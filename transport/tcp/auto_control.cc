@@ -25,7 +25,7 @@ std::uint32_t AutoControl::on_loss(const Window& window) {
   if (min_rtt_ < kLeastRtt || is_queued(std::max(round_rtt_, last_rtt_))) {
     clean_losses_ = 0;
   } else {
-    if (clean_losses_ == 0 || now_ > first_loss_ + kMost) {
+    if (clean_losses_ == 0 || now_ > first_loss_ + kSpan) {
       clean_losses_ = 0;
       first_loss_ = now_;
       forget_counts();
@@ -49,7 +49,7 @@ void AutoControl::watch_cubic(TimePoint now, const Ack& ack, Window& window) {
     last_rtt_ = std::exchange(round_rtt_, Duration{});
     round_end_ = ack.snd_nxt;
   }
-  if (clean_losses_ < kLosses || now < may_change_ || ack.in_recovery || now > first_loss_ + kMost)
+  if (clean_losses_ < kLosses || now < may_change_ || ack.in_recovery || now > first_loss_ + kSpan)
     return;
   clean_losses_ = 0;
   cubic_share_ = lost_share();

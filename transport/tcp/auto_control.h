@@ -26,13 +26,15 @@ namespace ztcp::tcp {
 
 class AutoControl final : public CongestionControl {
  public:
-  // Losses in a row that find no queue, each the first of a window, within kMost.
+  // BBR follows so many losses in a row that find no queue, each the first of a window, within
+  // kSpan.
   static constexpr std::uint32_t kLosses = 8;
+  static constexpr Duration kSpan = std::chrono::seconds(20);
+  static constexpr Duration kLeastRtt = std::chrono::microseconds(100);
+  static constexpr double kMostShare = 0.06;  // Lost of all bytes.
+  // After a return to CUBIC, until BBR may be tried again.
   static constexpr Duration kFirstStay = std::chrono::seconds(10);
   static constexpr Duration kMostStay = std::chrono::minutes(10);
-  static constexpr Duration kMost = std::chrono::seconds(20);
-  static constexpr Duration kLeastRtt = std::chrono::microseconds(100);
-  static constexpr double kMostShare = 0.06;
   // BBR loses clearly more: by a factor and a share, in this many batches.
   static constexpr double kMoreLoss = 2;
   static constexpr double kMoreShare = 0.004;

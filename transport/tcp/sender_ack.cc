@@ -366,12 +366,12 @@ void Sender::tell_algorithm(TimePoint now, const Ack& ack, const Delivered& deli
 
 void Sender::set_pace() {
   pace_round_end_ = snd_nxt_;
-  if (!settings_.pacing && !congestion_.is_rate_based()) return;
-  const std::uint64_t rate = congestion_.pacing_rate(rtt_.srtt());
-  if (congestion_.is_rate_based())
-    pacer_.set_exact_rate(rate, rtt_.srtt());
-  else
-    pacer_.set_rate(rate, rtt_.srtt());
+  if (congestion_.is_rate_based()) {
+    pacer_.set_exact_rate(congestion_.pacing_rate(rtt_.srtt()), rtt_.srtt());
+    return;
+  }
+  // Without pacing, too: the algorithm may have been rate based until now.
+  pacer_.set_rate(settings_.pacing ? congestion_.pacing_rate(rtt_.srtt()) : 0, rtt_.srtt());
 }
 
 }  // namespace ztcp::tcp

@@ -41,22 +41,6 @@ void set_congestion_control(config::CongestionControl chosen, tcp::TcpSettings& 
 
 }  // namespace
 
-const char* name_of(config::CongestionControl chosen) {
-  switch (chosen) {
-    case config::CongestionControl::kAuto:
-      return "auto";
-    case config::CongestionControl::kCubic:
-      return "cubic";
-    case config::CongestionControl::kDctcp:
-      return "dctcp";
-    case config::CongestionControl::kBbr:
-      return "bbr";
-    case config::CongestionControl::kSwift:
-      return "swift";
-  }
-  return "";
-}
-
 Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::Nic& nic,
                                    const link::LinkCapabilities& link) {
   const auto ms = [](std::uint32_t n) { return std::chrono::milliseconds(n); };

@@ -15,9 +15,6 @@
 
 namespace ztcp::ustack {
 
-// As the config has it: "auto".
-const char* name_of(config::CongestionControl chosen);
-
 // Draws the secret. Fails only when getrandom() fails or cluster_key is not 64 hex digits.
 Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::Nic& nic,
                                    const link::LinkCapabilities& link);

@@ -174,8 +174,9 @@ std::string control_text(const tcp::CongestionControlChange& change) {
         "tcp.congestion_control = \"cubic\" keeps CUBIC",
         host, rtt_us);
   return fmt::format(
-      "congestion control to {}: {} again, since packets are lost in a queue on the way (shortest "
-      "round trip {} us): other traffic shares the path",
+      "congestion control to {}: {} again, since packets are lost in a queue on the way, or more "
+      "of "
+      "them than before (shortest round trip {} us): other traffic shares the path",
       host, change.now, rtt_us);
 }
 

@@ -272,8 +272,8 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
       std::min(caps.mtu_bytes, config.mtu_bytes), checksum_text(caps),
       caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
       caps.zero_copy ? "zero-copy send" : "sends copy once",
-      name_of(fabric_.tcp.congestion_control), fabric_.messages.listen_port,
-      plan::pollers_text(plan), plan::helpers_text(plan));
+      config::kCongestionControlNames[static_cast<std::size_t>(fabric_.tcp.congestion_control)],
+      fabric_.messages.listen_port, plan::pollers_text(plan), plan::helpers_text(plan));
   return nic;
 }
 

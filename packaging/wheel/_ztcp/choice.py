@@ -70,7 +70,8 @@ def choose(environment, transport=None, rdma_ports=None, nccl=None):
     out = Choice()
     for name, ours in (("NCCL_NET_PLUGIN", ("ztcp", library)), ("NCCL_NET", ("ztcp",))):
         value = environment.get(name)
-        if value and value not in ours and os.path.basename(value) != "libnccl-net.so":
+        # NCCL compares names without case.
+        if value and value not in ours and value.lower() != "ztcp" and os.path.basename(value) != "libnccl-net.so":
             out.refused = f"{name}={value} chooses another network; unset {name}"
             return out
 

@@ -75,6 +75,22 @@ class FixedRate final : public CongestionControl {
   void undo() override {}
 };
 
+// Rate based and slow until the first ACK.
+class SlowAtFirst final : public CongestionControl {
+ public:
+  explicit SlowAtFirst(SeqNum) {}
+  void begin(Window& window) override { window.rate_based = true; }
+  void on_ack(TimePoint, const Ack&, Window& window) override {
+    window.rate_based = false;
+    window.cwnd_bytes = 100 * window.mss_bytes;
+  }
+  std::uint32_t on_loss(const Window& window) override { return window.cwnd_bytes; }
+  void on_timeout(SeqNum) override {}
+  std::uint64_t pacing_rate(const Window&, Duration) const override { return 1000; }
+  void save() override {}
+  void undo() override {}
+};
+
 StackConfig with(MakeCongestionControl make) {
   StackConfig config = test_config();
   config.tcp.congestion_control = make;
@@ -190,6 +206,21 @@ TEST(CongestionControl, RateBasedOneIsToldDeliveriesInRecovery) {
   ASSERT_EQ(FixedRate::acks.size(), 2U);
   EXPECT_FALSE(FixedRate::acks[1].in_recovery);
   EXPECT_EQ(FixedRate::acks[1].delivered_bytes, 5 * kMss);
+}
+
+TEST(CongestionControl, PacingEndsWithTheRate) {
+  Peer peer(with(make_congestion_control<SlowAtFirst>));
+  peer.open();
+  const auto seq = [&](std::uint32_t segment) { return peer.first() + segment * kMss; };
+  std::uint32_t acked = 0;
+  for (int turn = 0; turn < 3; ++turn) {
+    peer.write(kMss);
+    peer.advance(20s);
+    peer.collect();
+    peer.ack(seq(++acked));
+  }
+  peer.write(30 * kMss);
+  EXPECT_EQ(peer.collect().size(), 30U);
 }
 
 TEST(CongestionControl, AStackMovesBytesWithEachAlgorithm) {

@@ -148,7 +148,8 @@ TEST(NicLog, LogsAChangeOfCongestionControlOnceAMinuteForEachHost) {
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_EQ(lines[0].text,
             "ztcp0: congestion control to 10.0.0.2: cubic again, since packets are lost in a queue "
-            "on the way (shortest round trip 1200 us): other traffic shares the path");
+            "on the way, or more of them than before (shortest round trip 1200 us): other traffic "
+            "shares the path");
 }
 
 TEST(NicLog, LogsEachPathMtuChangeOnceAMinute) {

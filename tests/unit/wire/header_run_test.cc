@@ -79,7 +79,7 @@ void expect_read_right(HeaderRun& run, const RxFrame& frame) {
   EXPECT_TRUE(same_headers(run.next(frame), parse_frame(frame)));
 }
 
-// Of both families.
+// The frames are of both families.
 class HeaderRunTest : public testing::TestWithParam<bool> {
  protected:
   static Segment segment() { return {.is_ipv6 = GetParam()}; }

@@ -17,7 +17,8 @@ namespace ztcp::sockets {
 // connections inherit the DSCP alone. A refusal by the kernel is ignored; see class_refusal().
 void set_class(const Fd& fd, std::uint8_t dscp);
 
-// What the kernel refuses to set for this DSCP, and the advice, as a sentence; empty: nothing.
+// A sentence that names the option which the kernel refuses for this DSCP, and the advice; empty:
+// it refuses none.
 std::string class_refusal(const Device& device, std::uint8_t dscp);
 
 }  // namespace ztcp::sockets
