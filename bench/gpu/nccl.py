@@ -9,6 +9,7 @@ import sysconfig
 FLOAT32 = 7
 SUM = 0
 IN_PROGRESS = 7
+SHRINK_ABORT = 1  # ncclCommShrink ends the parent's operations first.
 RESULTS = {0: "success", 1: "unhandled CUDA error", 2: "system error", 3: "internal error",
            4: "invalid argument", 5: "invalid usage", 6: "remote error", 7: "in progress"}
 
@@ -23,6 +24,16 @@ class UniqueId(ctypes.Structure):
     _fields_ = [("internal", ctypes.c_byte * 128)]
 
 
+class Config(ctypes.Structure):
+    """ncclConfig_t of NCCL 2.14, which all later ones read."""
+    _fields_ = [("size", ctypes.c_size_t), ("magic", ctypes.c_uint), ("version", ctypes.c_uint),
+                ("blocking", ctypes.c_int)]
+
+    @classmethod
+    def nonblocking(cls):
+        return cls(ctypes.sizeof(cls), 0xCAFEBEEF, 21400, 0)
+
+
 def find_library():
     """The NCCL of PyTorch's wheels, or the system's."""
     site = sysconfig.get_paths()["purelib"]
@@ -31,8 +42,12 @@ def find_library():
 
 
 class Nccl:
-    def __init__(self):
-        self.library = ctypes.CDLL(find_library())
+    def __init__(self, library=""):
+        """`library`: another file than find_library()'s."""
+        self.library = ctypes.CDLL(library or find_library())
+
+    def has(self, call):
+        return hasattr(self.library, call)
 
     def version(self):
         value = ctypes.c_int()
@@ -49,6 +64,49 @@ class Nccl:
         self._call("ncclCommInitRank", ctypes.byref(comm), ctypes.c_int(ranks),
                    UniqueId.from_buffer_copy(identity), ctypes.c_int(rank))
         return comm
+
+    def init_nonblocking(self, ranks, identity, rank):
+        """The communicator, which is in progress."""
+        comm, config = ctypes.c_void_p(), Config.nonblocking()
+        self._call("ncclCommInitRankConfig", ctypes.byref(comm), ctypes.c_int(ranks),
+                   UniqueId.from_buffer_copy(identity), ctypes.c_int(rank), ctypes.byref(config))
+        return comm
+
+    def init_all(self, gpus):
+        """A communicator for each GPU of this process."""
+        comms = (ctypes.c_void_p * gpus)()
+        self._call("ncclCommInitAll", comms, ctypes.c_int(gpus), (ctypes.c_int * gpus)(*range(gpus)))
+        return [ctypes.c_void_p(comm) for comm in comms]
+
+    def split(self, comm, color, key):
+        child = ctypes.c_void_p()
+        self._call("ncclCommSplit", comm, ctypes.c_int(color), ctypes.c_int(key), ctypes.byref(child), None)
+        return child
+
+    def shrink(self, comm, without, flags=0):
+        child, excluded = ctypes.c_void_p(), (ctypes.c_int * len(without))(*without)
+        self._call("ncclCommShrink", comm, excluded, ctypes.c_int(len(without)), ctypes.byref(child), None,
+                   ctypes.c_int(flags))
+        return child
+
+    def unique_id_of(self, comm):
+        """For ncclCommGrow."""
+        identity = UniqueId()
+        self._call("ncclCommGetUniqueId", comm, ctypes.byref(identity))
+        return bytes(identity)
+
+    def grow(self, comm, ranks, identity, rank):
+        """`identity`: of rank 0 and of new ranks, else None; `rank`: of new ranks, else -1."""
+        larger = ctypes.c_void_p()
+        known = ctypes.byref(UniqueId.from_buffer_copy(identity)) if identity else None
+        self._call("ncclCommGrow", comm, ctypes.c_int(ranks), known, ctypes.c_int(rank), ctypes.byref(larger), None)
+        return larger
+
+    def revoke(self, comm):
+        self._call("ncclCommRevoke", comm, ctypes.c_int(0))
+
+    def finalize(self, comm):
+        self._call("ncclCommFinalize", comm)
 
     def destroy(self, comm):
         self._call("ncclCommDestroy", comm)

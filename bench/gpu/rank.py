@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""One rank of bench/gpu/run and verbs: a sweep, a loop of communicators, a failure, or a DDP
-training.
+"""One rank of bench/gpu/run and verbs: a sweep, a loop of communicators, NCCL's other calls, a
+failure, or a DDP training.
 
 Started by them; writes its results as JSON to --out. Ranks meet through files in --meet.
 """
@@ -18,7 +18,9 @@ import time
 
 import torch
 
+from calls import calls, one_process
 from nccl import Nccl, RESULTS
+from patterns import pattern
 
 MEET_SECONDS = 120
 ROOT = 0  # The root of broadcast and reduce.
@@ -40,32 +42,25 @@ class Meeting:
         self.folder, self.rank, self.ranks = pathlib.Path(folder), rank, ranks
 
     def unique_id(self, nccl, name):
-        path = self.folder / f"id-{name}"
-        if self.rank == 0:
-            part = path.with_suffix(".part")
-            part.write_bytes(nccl.unique_id())
-            part.rename(path)
-        return wait_for(path).read_bytes()
+        return self.share(f"id-{name}", nccl.unique_id)
 
     def agree(self, name, value):
         """Rank 0's number on every rank."""
-        path = self.folder / f"agreed-{name}"
+        return int(self.share(f"agreed-{name}", lambda: str(value).encode()))
+
+    def share(self, name, make):
+        """The bytes that rank 0 makes, on every rank."""
+        path = self.folder / name
         if self.rank == 0:
             part = path.with_suffix(".part")
-            part.write_text(str(value))
+            part.write_bytes(make())
             part.rename(path)
-        return int(wait_for(path).read_text())
+        return wait_for(path).read_bytes()
 
     def barrier(self, name):
         (self.folder / f"at-{name}-{self.rank}").touch()
         for rank in range(self.ranks):
             wait_for(self.folder / f"at-{name}-{rank}")
-
-
-def pattern(count, rank, salt, device):
-    """Small integers: sums over ranks are exact in float32, so equality is the test."""
-    index = torch.arange(count, device=device, dtype=torch.int64)
-    return ((index * 7 + rank * 131 + salt * 17) % 251).to(torch.float32)
 
 
 class Sweep:
@@ -303,12 +298,15 @@ def cpu_seconds():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("mode", choices=["sweep", "communicators", "killed", "broken", "train"])
+    modes = {call.__name__: call for call in
+             (sweep, communicators, calls, one_process, killed, broken, train)}
+    parser.add_argument("mode", choices=modes)
     parser.add_argument("--rank", type=int, required=True)
     parser.add_argument("--ranks", type=int, required=True)
     parser.add_argument("--gpu", type=int, required=True)
     parser.add_argument("--meet", required=True)
     parser.add_argument("--out", required=True)
+    parser.add_argument("--nccl", default="", help="another NCCL than PyTorch's: its file")
     parser.add_argument("--ops", default="all_reduce")
     parser.add_argument("--min", type=int, default=8)
     parser.add_argument("--max", type=int, default=128 << 20)
@@ -325,11 +323,11 @@ def main():
     device = torch.device("cuda", arguments.gpu)
     torch.cuda.set_device(device)
     torch.zeros(1, device=device)
-    nccl = Nccl()
+    nccl = Nccl(arguments.nccl)
     meeting = Meeting(arguments.meet, arguments.rank, arguments.ranks)
     # The time to load PyTorch and CUDA is no network time.
     before = cpu_seconds()
-    result = globals()[arguments.mode](arguments, nccl, meeting, device)
+    result = modes[arguments.mode](arguments, nccl, meeting, device)
     result.update(rank=arguments.rank, nccl=nccl.version(), cpu_s=cpu_seconds() - before)
     pathlib.Path(arguments.out).write_text(json.dumps(result))
 
