@@ -79,6 +79,23 @@ TEST(CongestionControls, ShareOfALineThatLosesPackets) {
   }
 }
 
+// A poller that others keep from its CPU: what pacing held back meanwhile leaves when it comes.
+TEST(CongestionControls, SlowPollerKeepsThePace) {
+  for (const Duration turn : {200us, 1000us}) {
+    Line line = line_of(500, 10ms, 10ms);
+    line.mtu_bytes = 1500;
+    line.sender_turn = line.receiver_turn = turn;
+    Bottleneck world(line);
+    const Source& source = world.open(kBbr);
+    world.run(1s);
+    const std::uint64_t before = source.acked;
+    world.run(1s);
+    const double share = static_cast<double>(source.acked - before) / line.bytes_in(1s);
+    std::printf("    turns of %d us, bbr: share %.3f\n", static_cast<int>(turn / 1us), share);
+    EXPECT_GE(share, 0.9);
+  }
+}
+
 TEST(CongestionControls, StackTellsOfAChange) {
   Line line = line_of(10'000, 1ms, 1ms);
   line.loss = 0.01;

@@ -145,9 +145,11 @@ bool Sender::next(TimePoint now, TxFrame& frame, Outgoing& out) {
   const bool lost = scoreboard_.lost_bytes() > 0 && !frto_.holds_repeats();
   const std::uint32_t limit = lost ? 0 : new_data_limit();
   if (lost || limit > 0) {
-    const bool may_send = pacer_.may_send(now);
-    pacer_.set_waiting(!may_send);
-    if (!may_send) return false;
+    // Until the turn ends for another reason, so that what leaves now gets the credit.
+    if (!pacer_.may_send(now)) {
+      pacer_.set_waiting(true);
+      return false;
+    }
     return lost ? retransmit(now, frame, out) : send_new(now, limit, frame, out);
   }
   pacer_.set_waiting(false);
