@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A listener's address, in the 34 bytes of NCCL's handle that belong to the transport
-// (plugin/handle.h). IPv4 or IPv6; with IPv4 there is room for more. Numbers are big-endian:
+// A listener's address, in the 52 bytes of NCCL's handle that belong to the transport
+// (plugin/handle.h). Numbers are big-endian. The first 34 bytes have two forms:
 //
 //   alone       address[16], IPv4 as ::ffff:a.b.c.d; u16 port; cookie[16]
 //   with more   0xff; u8 flags: 1 in shared memory; zero[4]; u16 watch port, 0: none; u32 watch
 //               address; u32 address; u16 port; cookie
 //
 // IPv6 addresses that begin with 0xff are multicast (RFC 4291 section 2.7) and no listener has one,
-// so the first byte tells the two forms apart. A link-local address has no zone, see IpAddress.
+// so the first byte tells the two forms apart. Both addresses of the second form are IPv4.
+//
+// The last 18 bytes are zero, or have a watch that the first 34 have no room for:
+//
+//   watch address[16], IPv4 as ::a.b.c.d; u16 port
+//
+// A handle without room for these bytes omits them: the listener is then reachable without a watch.
+// An IPv4 address has 12 zeros before it here, because handles omit leading zeros. A link-local
+// address has no zone, see IpAddress.
 #pragma once
 
 #include <array>
@@ -21,16 +29,17 @@
 namespace ztcp {
 
 struct ListenAddress {
-  using Bytes = std::array<std::byte, 34>;
+  static constexpr std::size_t kBaseBytes = 34;
+  static constexpr std::size_t kWatchBytes = 18;
+  using Bytes = std::array<std::byte, kBaseBytes + kWatchBytes>;
 
   Endpoint endpoint;
   Endpoint watch;                      // Kernel endpoint that watches the process; port 0: none.
   std::array<std::byte, 16> cookie{};  // Known to the invited peer alone.
-  // The NIC is memory shared by processes of one host, not on any network.
+  // The NIC is memory shared by processes of one host, not on any network. IPv4 only.
   bool in_shared_memory = false;
 };
 
-// With an IPv6 endpoint there is no room for the other fields.
 ListenAddress::Bytes to_bytes(const ListenAddress& address);
 Result<ListenAddress> parse_listen_address(const ListenAddress::Bytes& bytes);
 

@@ -16,13 +16,15 @@ constexpr std::array<std::byte, 3> kMagic = {std::byte{'z'}, std::byte{'T'}, std
 constexpr std::size_t kMagicAt = 2;
 constexpr std::size_t kVersionKindAt = 5;
 constexpr std::size_t kPayloadAt = 6;
-constexpr std::size_t kZeroFrom = kPayloadAt + PeerHandle::kCapacity;
+constexpr std::size_t kZeroFrom = kPayloadAt + PeerHandle::kBaseBytes;
 constexpr std::size_t kConnectStateAt = 72;
 constexpr std::size_t kAgreementAt = 80;
-constexpr std::size_t kHostAt = kAgreementAt + kAgreementBytes;
+constexpr std::size_t kMoreAt = kAgreementAt + kAgreementBytes;
 constexpr std::size_t kShortAgreementAt = kZeroFrom;
+constexpr std::size_t kShortMoreAt = kShortAgreementAt + kAgreementBytes;
 static_assert(kZeroFrom == 40, "bytes 40-71 of a long handle belong to nobody");
-static_assert(kShortAgreementAt + kAgreementBytes <= kShortHandleBytes);
+static_assert(kMoreAt + 1 + PeerHandle::kMoreBytes < kHandleBytes);
+static_assert(kShortMoreAt < kShortHandleBytes);
 
 // Offsets in the payload of a poisoned handle.
 constexpr std::size_t kDeviceAt = 1;
@@ -54,6 +56,20 @@ void begin(std::uint8_t kind, HandleBytes out) {
 void put_text(std::string_view text, HandleBytes out) {
   std::ranges::fill(out, std::byte{0});
   std::memcpy(out.data(), text.data(), std::min(text.size(), out.size()));
+}
+
+// From the number of the PeerHandle's last bytes to the end of the handle.
+template <class Byte>
+std::span<Byte> more_of(std::span<Byte> handle) {
+  return handle.size() < kHandleBytes ? handle.first(kShortHandleBytes).subspan(kShortMoreAt)
+                                      : handle.first(kHandleBytes).subspan(kMoreAt);
+}
+
+// The PeerHandle's last bytes; none if the number is impossible.
+ConstHandleBytes last_bytes(ConstHandleBytes handle) {
+  const ConstHandleBytes more = more_of(handle);
+  const auto count = std::to_integer<std::size_t>(more[0]);
+  return more.subspan(1, count <= std::min(PeerHandle::kMoreBytes, more.size() - 1) ? count : 0);
 }
 
 // For log lines: a damaged handle may hold any bytes.
@@ -95,14 +111,22 @@ ForeignHandle describe_foreign(ConstHandleBytes handle) {
 
 }  // namespace
 
-void encode_handle(const PeerHandle& peer, HandleBytes out) {
+bool encode_handle(const PeerHandle& peer, HandleBytes out) {
   begin(static_cast<std::uint8_t>(peer.kind), out);
-  std::ranges::copy(peer.bytes, out.begin() + kPayloadAt);
+  const std::span bytes(peer.bytes);
+  std::ranges::copy(bytes.first<PeerHandle::kBaseBytes>(), out.begin() + kPayloadAt);
+  ConstHandleBytes last = bytes.last<PeerHandle::kMoreBytes>();
+  while (!last.empty() && last.front() == std::byte{0}) last = last.subspan(1);
+  const HandleBytes more = more_of(out);
+  if (last.size() > more.size() - 1) return false;
+  more[0] = static_cast<std::byte>(last.size());
+  std::ranges::copy(last, more.begin() + 1);
+  return true;
 }
 
 void encode_handle(const Poison& poison, HandleBytes out) {
   begin(kPoisoned, out);
-  const HandleBytes payload = out.subspan(kPayloadAt, PeerHandle::kCapacity);
+  const HandleBytes payload = out.subspan(kPayloadAt, PeerHandle::kBaseBytes);
   payload[0] = static_cast<std::byte>(poison.reason);
   const Poison::Unshown unshown = poison.unshown.value_or(Poison::Unshown{});
   std::memcpy(&payload[kDeviceAt], &unshown.device, sizeof unshown.device);
@@ -119,11 +143,13 @@ DecodedHandle decode_handle(ConstHandleBytes handle) {
   const auto version = static_cast<std::uint8_t>(version_kind >> 4U);
   if (version != kHandleVersion) return OtherVersion{version};
 
-  const auto payload = handle.subspan(kPayloadAt, PeerHandle::kCapacity);
+  const auto payload = handle.subspan(kPayloadAt, PeerHandle::kBaseBytes);
   const auto kind = static_cast<std::uint8_t>(version_kind & kKindMask);
   if (is_transport(kind)) {
     PeerHandle peer{.kind = static_cast<TransportKind>(kind)};
     std::ranges::copy(payload, peer.bytes.begin());
+    const ConstHandleBytes last = last_bytes(handle);
+    std::copy_backward(last.begin(), last.end(), peer.bytes.end());
     return peer;
   }
   if (kind != kPoisoned) return UnknownKind{kind};
@@ -137,7 +163,7 @@ void set_issuer(const Issuer& issuer, HandleBytes handle) {
     return;
   }
   encode(issuer.agreement, handle.subspan<kAgreementAt, kAgreementBytes>());
-  put_text(issuer.host, handle.first(kHandleBytes).subspan(kHostAt));
+  put_text(issuer.host, more_of(handle).subspan(1 + last_bytes(handle).size()));
 }
 
 Issuer issuer_of(ConstHandleBytes handle) {
@@ -145,7 +171,7 @@ Issuer issuer_of(ConstHandleBytes handle) {
   if (handle.size() < kHandleBytes)
     return {decode_agreement(handle.subspan<kShortAgreementAt, kAgreementBytes>()), {}};
   return {decode_agreement(handle.subspan<kAgreementAt, kAgreementBytes>()),
-          printable_text(handle.first(kHandleBytes).subspan(kHostAt))};
+          printable_text(more_of(handle).subspan(1 + last_bytes(handle).size()))};
 }
 
 std::array<std::byte, kHandleBytes> widen(ConstHandleBytes short_handle) {
@@ -154,6 +180,9 @@ std::array<std::byte, kHandleBytes> widen(ConstHandleBytes short_handle) {
   std::ranges::copy(short_handle.first(kZeroFrom), out.begin());
   std::ranges::copy(short_handle.subspan(kShortAgreementAt, kAgreementBytes),
                     out.begin() + kAgreementAt);
+  const ConstHandleBytes last = last_bytes(short_handle);
+  out[kMoreAt] = static_cast<std::byte>(last.size());
+  std::ranges::copy(last, out.begin() + kMoreAt + 1);
   return out;
 }
 

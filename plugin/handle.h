@@ -7,14 +7,17 @@
 //          fail cleanly should our handle reach them
 //   2-4    magic
 //   5      version (high nibble) and kind (low nibble): a TransportKind, or 2 for a poisoned one
-//   6-39   payload: a PeerHandle's bytes, or in a poisoned handle the reason, device and host
+//   6-39   payload: a PeerHandle's first bytes, or in a poisoned handle the reason, device and host
 //   40-71  zero as issued: NCCL's Socket and IB keep pointers there and would follow them
 //   72-79  connect state: written by the connecting side into its own copy
 //   80-95  the issuing rank's Agreement; zero in a poisoned handle
-//   96-127 the issuing host's name, cut, padded with zeros
+//   96     number of bytes that follow: a PeerHandle's last bytes, without leading zeros
+//   97-127 these bytes, then the issuing host's name, cut, padded with zeros
 //
 // v3 and v4 handles end at byte 63. They equal the others up to byte 39 and have the Agreement in
-// bytes 40-55, without a host: the networks of NCCL 2.6 to 2.11 read no further than byte 35.
+// bytes 40-55, the number in byte 56 and the PeerHandle's last bytes behind it if these are 7 at
+// most, else none. They have no host. The networks of NCCL 2.6 to 2.11 read no further than byte
+// 35.
 #pragma once
 
 #include <array>
@@ -35,7 +38,7 @@ inline constexpr std::size_t kHandleBytes = 128;
 inline constexpr std::size_t kShortHandleBytes = 64;  // v3, v4
 // Increase whenever the meaning of the payload or the Agreement changes, including the numbers of
 // reasons.
-inline constexpr std::uint8_t kHandleVersion = 6;
+inline constexpr std::uint8_t kHandleVersion = 7;
 
 // At least kShortHandleBytes; the connect state needs kHandleBytes.
 using HandleBytes = std::span<std::byte>;
@@ -44,7 +47,7 @@ using ConstHandleBytes = std::span<const std::byte>;
 // The handle of a listener that cannot work: listen() must not fail, or the other ranks hang in
 // NCCL's bootstrap, so the handle itself carries the refusal.
 struct Poison {
-  static constexpr std::size_t kMaxHost = PeerHandle::kCapacity - 5;
+  static constexpr std::size_t kMaxHost = PeerHandle::kBaseBytes - 5;
   // NCCL named a device number that this rank does not have.
   struct Unshown {
     std::int16_t device = 0;
@@ -69,8 +72,9 @@ struct UnknownKind {
 
 using DecodedHandle = std::variant<PeerHandle, Poison, ForeignHandle, OtherVersion, UnknownKind>;
 
-// Both write every byte of `out`.
-void encode_handle(const PeerHandle& peer, HandleBytes out);
+// Both write every byte of `out`. The first returns false if `out` was too short for the
+// PeerHandle's last bytes.
+bool encode_handle(const PeerHandle& peer, HandleBytes out);
 void encode_handle(const Poison& poison, HandleBytes out);
 DecodedHandle decode_handle(ConstHandleBytes handle);
 

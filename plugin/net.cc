@@ -204,6 +204,19 @@ Listening* Net::listen_on_none(Context* context, int index, std::size_t shown,
                context);
 }
 
+// Only a watch needs more bytes than a short handle has (core/listen_address.h).
+void Net::tell_short_handle(const std::string& device) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(has_told_short_, true)) return;
+  }
+  log::info(
+      "{}: peers notice the death of this process by its silence alone: NCCL's tables v3 and v4 "
+      "have handles without room for the IPv6 address of the watch; name an interface with an IPv4 "
+      "address in watch_interface",
+      device);
+}
+
 Told<Listening*> Net::listen(Context* context, int index, HandleBytes handle) {
   const auto current = started();
   if (!current) return pass_on(current.error());
@@ -232,7 +245,7 @@ Told<Listening*> Net::listen(Context* context, int index, HandleBytes handle) {
     encode_handle(Poison{error.code, host}, handle);
     return adopt(std::make_unique<Listening>(error.code, std::move(refusal), name), context);
   }
-  encode_handle((*listener)->handle(), handle);
+  if (!encode_handle((*listener)->handle(), handle)) tell_short_handle(name);
   set_issuer(issuer_for(**current, device), handle);
   return adopt(std::make_unique<Listening>(std::move(*listener), name, (*current)->connect_timeout),
                context);

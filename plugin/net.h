@@ -157,6 +157,7 @@ class Net {
   SendComm* attempt_of(ConstHandleBytes handle);
   void note_attempt(SendComm* comm, bool is_under_way);
   void close_forgotten();
+  void tell_short_handle(const std::string& device);
   Listening* listen_on_none(Context* context, int index, std::size_t shown, const std::string& host,
                             HandleBytes handle);
   static Told<SendCommPtr> begin_connect(const Startup& startup, const Device& device,
@@ -173,6 +174,7 @@ class Net {
   std::unordered_map<const Context*, std::unique_ptr<Context>> contexts_;
   std::unordered_map<const void*, Owned> objects_;
   Context process_context_{CommOptions{}};
+  bool has_told_short_ = false;
   // Never freed, either. shown_merged_ lists those made since NCCL loaded the plugin, in order.
   std::deque<Device> merged_;
   std::vector<const Device*> shown_merged_;

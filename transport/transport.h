@@ -78,11 +78,13 @@ struct DeviceProperties {
 };
 
 // The part of NCCL's handle that leads a peer to a listener. The bytes are opaque to plugin/, which
-// puts magic and version before them (plugin/handle.h).
+// puts magic and version before them (plugin/handle.h). Every handle has the first kBaseBytes. A
+// handle that is too short for the rest has zeros in its place, and leads to the listener even so.
 struct PeerHandle {
-  static constexpr std::size_t kCapacity = 34;
+  static constexpr std::size_t kBaseBytes = 34;
+  static constexpr std::size_t kMoreBytes = 18;
   TransportKind kind = TransportKind::kUstack;
-  std::array<std::byte, kCapacity> bytes{};
+  std::array<std::byte, kBaseBytes + kMoreBytes> bytes{};
 };
 
 // A communicator's wishes for its connections.

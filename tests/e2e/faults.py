@@ -73,18 +73,20 @@ def ends_with_remote_error(process, fabric, what, bound_s=DEATH_BOUND_S):
     print(f"{process.name} ended after {took:.2f} s")
 
 
-def killed(victim_sends, watched=True):
+def killed(victim_sends, watched=True, family=4):
     with Fabric(2, settings=QUICK_TIMERS) as fabric:
         if not watched:
             fabric.set("watch_interface", '"off"')
+        if family == 6:
+            fabric.use_ipv6()
         fabric.start_switch()
         receiver, sender = start_transfer(fabric)
         victim, survivor = (sender, receiver) if victim_sends else (receiver, sender)
         if watched:
             wait_until_watched(fabric, survivor)
         victim.send(signal.SIGKILL)
-        said = (r"receiving from 10\.99\.0\.2:\d+ failed" if victim_sends else
-                r"sending to 10\.99\.0\.1:7471 failed")
+        hosts = (r"10\.99\.0\.1", r"10\.99\.0\.2") if family == 4 else (r"\[fd00::1\]", r"\[fd00::2\]")
+        said = rf"receiving from {hosts[1]}:\d+ failed" if victim_sends else rf"sending to {hosts[0]}:7471 failed"
         if watched:
             said += ".*" + DIED.format(victim.pid)
         ends_with_remote_error(survivor, fabric, said, TOLD_BOUND_S if watched else DEATH_BOUND_S)
@@ -96,6 +98,14 @@ def sender_killed():
 
 def receiver_killed():
     killed(victim_sends=False)
+
+
+def sender_killed_ipv6():
+    killed(victim_sends=True, family=6)
+
+
+def receiver_killed_ipv6():
+    killed(victim_sends=False, family=6)
 
 
 def unwatched_sender_killed():
@@ -293,6 +303,6 @@ def reload():
 
 if __name__ == "__main__":
     main({f.__name__: f for f in (
-        sender_killed, receiver_killed, unwatched_sender_killed, killed_beside_its_child, sender_exits,
+        sender_killed, receiver_killed, sender_killed_ipv6, receiver_killed_ipv6, unwatched_sender_killed, killed_beside_its_child, sender_exits,
         receiver_exits, sender_raises, watch_cut, receiver_stopped, briefly_stopped, pair_stopped,
         pair_killed, switch_killed, switch_missing, wrong_mtu, nic_taken, orphan_keeps_no_nic, loopback, reload)})

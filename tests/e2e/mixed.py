@@ -86,17 +86,19 @@ def cut(bypassing):
             check(re.search(what, hosts.log()), f"no line says '{what}'")
 
 
-def killed(bypassing, victim_sends, watched=True):
+def killed(bypassing, victim_sends, watched=True, family=4, boot_family=4):
     """The kernel of a killed process closes its connections; a NIC of its own falls silent, and the
     watch reports the death where the two kernels reach each other."""
-    with Hosts(bypassing=(bypassing,)) as hosts:
+    with Hosts(bypassing=(bypassing,), family=family, boot_family=boot_family) as hosts:
         configure(hosts, *[WATCHED if watched else UNWATCHED] * 2)
         receiver, sender = start_transfer(hosts)
         victim, survivor = (sender, receiver) if victim_sends else (receiver, sender)
         if watched:
             wait_until_watched(hosts, survivor, 0 if victim_sends else 1)
         victim.send(signal.SIGKILL)
-        what = r"receiving from 10\.66\.0\.2:\d+ failed" if victim_sends else r"sending to 10\.66\.0\.1:\d+ failed"
+        shown = [re.escape(("[{}]" if family == 6 else "{}").format(hosts.address(host).split("/")[0]))
+                 for host in range(2)]
+        what = rf"receiving from {shown[1]}:\d+ failed" if victim_sends else rf"sending to {shown[0]}:\d+ failed"
         is_silent = bypassing == (1 if victim_sends else 0)
         if not is_silent:
             what += ": the peer refused"
@@ -180,6 +182,10 @@ for name, bypassing in ENDS.items():
         f"{name}_cut": lambda bypassing=bypassing: cut(bypassing),
         f"{name}_sender_killed": lambda bypassing=bypassing: killed(bypassing, victim_sends=True),
         f"{name}_receiver_killed": lambda bypassing=bypassing: killed(bypassing, victim_sends=False),
+        # The watch at an IPv4 address, and at an IPv6 address.
+        f"{name}_sender_killed_ipv6": lambda bypassing=bypassing: killed(bypassing, victim_sends=True, family=6),
+        f"{name}_receiver_killed_ipv6": lambda bypassing=bypassing: killed(bypassing, victim_sends=False, family=6,
+                                                                           boot_family=6),
         f"{name}_watch_cut": lambda bypassing=bypassing: watch_cut(bypassing),
         f"{name}_unwatched_killed": lambda bypassing=bypassing: unwatched(bypassing),
         f"{name}_wrong_cookie": lambda bypassing=bypassing: wrong_cookie(bypassing),

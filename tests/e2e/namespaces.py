@@ -62,6 +62,7 @@ for command in (0x1F, 0x24, 0x2C):
     fcntl.ioctl(socket.socket(), 0x8946, struct.pack("16sP", b"data", request.buffer_info()[0]))
 """
 NETWORKS = {4: "10.66.0.{}/24", 6: "fd66::{}/64"}
+BOOT_NETWORKS = {4: "10.67.0.{}/24", 6: "fd67::{}/64"}
 ENTERED = "E2E_IN_NAMESPACE"
 
 
@@ -86,12 +87,13 @@ class Hosts(Fabric):
     """A fabric of two hosts; rank N runs on host N."""
 
     def __init__(self, mtu=1500, family=4, switched=(), bypassing=(), tuner=None, queues=1, messages="", merged=False,
-                 between_mtu=None):
+                 between_mtu=None, boot_family=4):
         """`switched`: arguments of the switch; `bypassing`: hosts with userspace TCP, which need
         the switch. `tuner`: ZTCP_TUNER, which must be off when only one host bypasses its kernel.
         `queues`: of `data`, each way. `messages`: more keys of that section. `merged`: a second
         interface `more`, merged with `data` into one device. `between_mtu`: MTU of a link between
-        two bridges, which drop larger packets silently."""
+        two bridges, which drop larger packets silently. `boot_family`: of the interface `boot`;
+        start_pair() needs IPv4."""
         # The base class would write a fabric of software NICs.
         self.folder = tempfile.mkdtemp(prefix="ztcp-e2e.", dir="/tmp")
         self.ranks = 2
@@ -125,9 +127,9 @@ class Hosts(Fabric):
                 self.join("more", mtu)
             for host in range(2):
                 self.on(host, "ip", "link", "set", "lo", "up")
-                self.on(host, "ip", "address", "add", f"10.67.0.{host + 1}/24", "dev", "boot")
+                self.add_address(host, BOOT_NETWORKS[boot_family].format(host + 1), "boot")
                 if host not in bypassing:
-                    self.add_address(host)
+                    self.add_address(host, self.address(host), "data")
                 if merged:
                     self.on(host, "ip", "address", "add", f"10.68.0.{host + 1}/24", "dev", "more")
         except BaseException:
@@ -152,9 +154,8 @@ class Hosts(Fabric):
     def address(self, host):
         return self.networks.format(host + 1)
 
-    def add_address(self, host):
-        self.on(host, "ip", "address", "add", self.address(host), "dev", "data",
-                *(["nodad"] if ":" in self.address(host) else []))
+    def add_address(self, host, address, interface):
+        self.on(host, "ip", "address", "add", address, "dev", interface, *(["nodad"] if ":" in address else []))
 
     def inside(self, host, command):
         return ["nsenter", "-t", str(self.keepers[host].pid), "--net", "--mount", "--", *command]

@@ -59,7 +59,7 @@ class Fleet(Hosts):
                 self.on(host, "ip", "link", "set", "lo", "up")
                 if not bypassing:
                     self.move(host, f"data-{host}", "data", (mtus or {}).get(host, self.mtu))
-                    self.add_address(host)
+                    self.add_address(host, self.address(host), "data")
         except BaseException:
             self.__exit__(None, None, None)
             raise

@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "tests/support/memory_transport.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <deque>
@@ -147,8 +148,11 @@ class MemoryRecv final : public MemoryComm<RecvComm> {
 
 class MemoryListener final : public Listener {
  public:
-  MemoryListener(FabricPtr fabric, const DeviceProperties& device, TransportKind kind)
+  MemoryListener(FabricPtr fabric, const DeviceProperties& device, TransportKind kind,
+                 bool has_long_handle)
       : fabric_(std::move(fabric)), device_(device), handle_{.kind = kind} {
+    if (has_long_handle)
+      std::fill(handle_.bytes.begin() + PeerHandle::kBaseBytes, handle_.bytes.end(), std::byte{1});
     const std::lock_guard lock(fabric_->mutex);
     id_ = fabric_->next_listener++;
     fabric_->listeners[id_];
@@ -205,7 +209,7 @@ Result<std::unique_ptr<Listener>> MemoryTransport::listen(int device, const Comm
     last_options_ = options;
     if (fabric_->listen_error) return tl::unexpected<Error>(*fabric_->listen_error);
   }
-  return std::make_unique<MemoryListener>(fabric_, properties(device), kind_);
+  return std::make_unique<MemoryListener>(fabric_, properties(device), kind_, has_long_handles_);
 }
 
 Result<SendCommPtr> MemoryTransport::begin_connect(int device, const PeerHandle& peer,

@@ -51,6 +51,8 @@ class MemoryTransport final : public Transport {
   void kill(Error error);
   // post_send() returns nullptr while no credit is given.
   void withhold_credit(bool withhold);
+  // Handles of listeners to come have no zeros in their last bytes.
+  void lengthen_handles() { has_long_handles_ = true; }
   int live_listeners() const;
   int live_comms() const;
   int live_keys() const;
@@ -68,6 +70,7 @@ class MemoryTransport final : public Transport {
   const std::vector<DeviceProperties> devices_;
   std::shared_ptr<MemoryFabric> fabric_;
   int drains_ = 0;
+  bool has_long_handles_ = false;
   std::atomic<int> last_device_ = -1;
   CommOptions last_options_;
 };

@@ -28,12 +28,17 @@ std::size_t most_peers() {
   return std::clamp(limit.rlim_cur / kDescriptorShare, kLeastPeers, kMostPeers);
 }
 
-std::optional<Ipv4Address> address_for(const std::string& wanted, bool is_of_this_machine) {
+std::string_view variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+std::optional<IpAddress> address_for(const std::string& wanted, bool is_of_this_machine) {
   const auto all = local_addresses();
   if (wanted == "auto" && is_of_this_machine) return watch::choose_address("lo", {}, {}, all);
-  const char* const nccl = std::getenv("NCCL_SOCKET_IFNAME");
-  return watch::choose_address(wanted, nccl != nullptr ? nccl : "", watch::default_interface(),
-                               all);
+  return watch::choose_address(
+      wanted, {.ifname = variable("NCCL_SOCKET_IFNAME"), .family = variable("NCCL_SOCKET_FAMILY")},
+      watch::default_interface(), all);
 }
 
 watch::Proof proof_of(const msg::Cookie& cookie) {
@@ -54,7 +59,7 @@ std::shared_ptr<DeathWatch> DeathWatch::open(const config::Fabric& fabric, const
   const std::string without = "the death of " + whose + " is noticed by its silence alone";
   const auto address = address_for(wanted, watcher.is_of_this_machine);
   if (!address) {
-    log::info("{}: {}: no interface with an IPv4 address for watch_interface = \"{}\" in {}",
+    log::info("{}: {}: no interface with a usable address for watch_interface = \"{}\" in {}",
               watcher.nic, without, wanted, fabric.path);
     return nullptr;
   }

@@ -274,12 +274,10 @@ Result<std::shared_ptr<Nic>> SocketTransport::bring_up(std::size_t index) {
   nic->memory_timeout.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
   nic->listen_endpoint = lanes.front()->listening();
   const std::string congestion_control = lanes.front()->congestion_control();
-  // The handle of an IPv6 address has no room for the watch (core/listen_address.h).
-  if (device.address.is_v4())
-    nic->death_watch = comms::DeathWatch::open(fabric_, {.nic = device.name,
-                                                         .address = device.address,
-                                                         .is_kernels = true,
-                                                         .probe_interval = kProbeInterval});
+  nic->death_watch = comms::DeathWatch::open(fabric_, {.nic = device.name,
+                                                       .address = device.address,
+                                                       .is_kernels = true,
+                                                       .probe_interval = kProbeInterval});
   ZTCP_CHECK(start_lanes(*nic, device.name, plan, placement, std::move(lanes)));
   log::info("{}: kernel sockets on {}, listening at {}, congestion control {}, {}", device.name,
             device.interface, to_string(nic->listen_endpoint), congestion_control,

@@ -242,18 +242,12 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
         "{}: the link carries an MTU of {}, the config says {}: using {}; set mtu_bytes in {}",
         config.name, caps.mtu_bytes, config.mtu_bytes, caps.mtu_bytes, fabric_.path);
   }
-  if (config.address.address.is_v4())
-    nic->death_watch = comms::DeathWatch::open(
-        fabric_, {.nic = config.name,
-                  .address = config.address.address,
-                  // Peers share memory with this process.
-                  .is_of_this_machine = config.driver == config::NicDriver::kMemif,
-                  .probe_interval = kProbeInterval});
-  else
-    log::info(
-        "{}: the death of a peer's process is noticed by its silence alone: the handle of an "
-        "IPv6 address has no room for the watch",
-        config.name);
+  nic->death_watch = comms::DeathWatch::open(
+      fabric_, {.nic = config.name,
+                .address = config.address.address,
+                // Peers share memory with this process.
+                .is_of_this_machine = config.driver == config::NicDriver::kMemif,
+                .probe_interval = kProbeInterval});
   const std::string description = links.front()->describe();
   const plan::DevicePlan plan = plan_for_links(index, links.size());
   config::LiveMachine machine;

@@ -35,7 +35,12 @@ TEST(ListenAddress, RoundTripKeepsAllFields) {
   expect_round_trip(listener("10.77.1.254", "10.0.0.7"));
   expect_round_trip(in_shared_memory(listener("10.99.0.1")));
   expect_round_trip(in_shared_memory(listener("10.99.0.1", "127.0.0.1")));
+  expect_round_trip(listener("10.77.1.254", "2001:db8::7"));
+  expect_round_trip(in_shared_memory(listener("10.99.0.1", "::1")));
   expect_round_trip(listener("2001:db8::1"));
+  expect_round_trip(listener("2001:db8::1", "2001:db8::7"));
+  expect_round_trip(listener("2001:db8::1", "10.0.0.7"));
+  expect_round_trip(listener("2001:db8::1", "::1"));
   expect_round_trip(listener("fe80::5054:ff:fe77:10a"));
 }
 
@@ -47,6 +52,15 @@ TEST(ListenAddress, BytesHaveTheLayoutOfTheHeader) {
   const ListenAddress::Bytes one = to_bytes(listener("2001:db8::1"));
   EXPECT_EQ(at(one, 0), 0x20);
   EXPECT_EQ(at(one, 15), 1);
+  const ListenAddress::Bytes six = to_bytes(listener("2001:db8::1", "2001:db8::7"));
+  EXPECT_EQ(at(six, 34), 0x20);
+  EXPECT_EQ(at(six, 49), 7);
+  EXPECT_EQ(at(six, 50) << 8 | at(six, 51), 40001);
+  const ListenAddress::Bytes mixed = to_bytes(listener("2001:db8::1", "10.0.0.7"));
+  EXPECT_TRUE(std::all_of(mixed.begin() + 34, mixed.begin() + 46,
+                          [](std::byte b) { return b == std::byte{}; }));
+  EXPECT_EQ(at(mixed, 46), 10);
+  EXPECT_EQ(at(mixed, 49), 7);
   const ListenAddress::Bytes two = to_bytes(listener("10.77.1.254", "10.0.0.7"));
   EXPECT_EQ(at(two, 0), 0xff);
   EXPECT_EQ(at(two, 6) << 8 | at(two, 7), 40001);
@@ -77,6 +91,12 @@ TEST(ListenAddress, ImpossibleBytesAreRefused) {
   EXPECT_TRUE(parse_listen_address(shared));
   shared[8] = std::byte{10};
   EXPECT_FALSE(parse_listen_address(shared)) << "the address of no watch";
+  ListenAddress::Bytes twice = bytes;
+  twice[51] = std::byte{7};
+  EXPECT_FALSE(parse_listen_address(twice)) << "two watches";
+  ListenAddress::Bytes without_port = to_bytes(listener("2001:db8::1", "2001:db8::7"));
+  without_port[50] = without_port[51] = std::byte{};
+  EXPECT_FALSE(parse_listen_address(without_port));
   bytes[16] = bytes[17] = std::byte{};
   EXPECT_FALSE(parse_listen_address(bytes));
   ASSERT_FALSE(parse_listen_address({}));

@@ -2,6 +2,8 @@
 // Copyright the ztcp authors
 //
 // The blocking connect and accept of old tables.
+#include <algorithm>
+#include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -22,6 +24,24 @@ TEST_F(NetTest, BlockingConnectAndAcceptComplete) {
   const auto receiver = net_.accept_blocking(*listening);
   ASSERT_TRUE(receiver);
   EXPECT_NE(*receiver, nullptr);
+}
+
+TEST_F(NetTest, AShortHandleWithoutRoomForTheWatchIsToldOnceAndConnects) {
+  ASSERT_TRUE(net_.init());
+  transport_->lengthen_handles();
+  const auto handle = std::span(handle_).first(kShortHandleBytes);
+  const auto told = [&] {
+    return std::ranges::count_if(log_.infos(), [](const std::string& line) {
+      return line.find("ztcp0: peers notice the death of this process by its silence alone") == 0;
+    });
+  };
+  ASSERT_TRUE(net_.listen(nullptr, 0, handle_));
+  EXPECT_EQ(told(), 0);
+  ASSERT_TRUE(net_.listen(nullptr, 0, handle));
+  const auto listening = net_.listen(nullptr, 0, handle);
+  EXPECT_EQ(told(), 1);
+  ASSERT_TRUE(net_.connect_blocking(0, handle));
+  EXPECT_TRUE(net_.accept_blocking(*listening));
 }
 
 // The connect timeout (none at all here) is over long before the peer connects.
