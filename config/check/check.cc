@@ -153,6 +153,7 @@ constexpr NicCheck kNicChecks[] = {
     {kVerbs, check_rdma_pkey},
     {kVerbs, check_rdma_gid},
     {kVerbs, check_rdma_mtu},
+    {kVerbs, check_rdma_cloud},
 };
 
 // Requirements that NICs of a kind have in common.
