@@ -24,7 +24,7 @@ struct DpdkDriver {
 };
 
 // clang-format off
-inline constexpr std::array<DpdkDriver, 11> kDpdkDrivers = {{
+inline constexpr std::array<DpdkDriver, 13> kDpdkDrivers = {{
     {.name = "net_virtio", .kernel_driver = "virtio-pci", .spreads_untold = true},
     {.name = "net_ena", .kernel_driver = "ena"},
     {.name = "net_gve", .kernel_driver = "gvnic", .other_kernel_driver = "gve", .spreads_untold = true},
@@ -36,6 +36,8 @@ inline constexpr std::array<DpdkDriver, 11> kDpdkDrivers = {{
     {.name = "net_bnxt", .kernel_driver = "bnxt_en"},
     {.name = "net_vmxnet3", .kernel_driver = "vmxnet3"},
     {.name = "net_hns3", .kernel_driver = "hns3", .reports_wire_speed = true},
+    {.name = "net_idpf", .kernel_driver = "idpf"},
+    {.name = "net_ionic", .kernel_driver = "ionic"},
 }};
 // clang-format on
 
