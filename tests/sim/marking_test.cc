@@ -4,8 +4,10 @@
 // A switch that marks packets at a low threshold, and DCTCP: the queue stays near the threshold and
 // the line stays full.
 #include <cstdio>
+#include <string_view>
 
 #include "tests/sim/bottleneck.h"
+#include "transport/tcp/auto_control.h"
 #include "transport/tcp/dctcp.h"
 
 namespace ztcp::sim {
@@ -16,6 +18,14 @@ constexpr std::uint32_t kMarkedFrames = 30;
 tcp::TcpSettings dctcp() {
   tcp::TcpSettings settings;
   settings.congestion_control_by_marks = tcp::make_congestion_control<tcp::Dctcp>;
+  return settings;
+}
+
+// Chosen by what each connection observes.
+tcp::TcpSettings chosen() {
+  tcp::TcpSettings settings;
+  settings.congestion_control = tcp::make_congestion_control<tcp::AutoControl>;
+  settings.congestion_control_by_marks = tcp::make_auto_control_by_marks;
   return settings;
 }
 
@@ -110,6 +120,41 @@ TEST(Marking, ManySteadyFlowsShareTheLine) {
       EXPECT_GE(jain, 0.9);
       EXPECT_EQ(faults, 0U);
     }
+}
+
+// A switch for DCTCP marks at 30 frames, one for other controls at a queue of milliseconds.
+TEST(Marking, AutoIsDctcpWhereMarksComeEarly) {
+  for (const bool is_early : {true, false}) {
+    constexpr std::uint32_t kFrameBytes = 1514;
+    constexpr std::uint32_t kLateBytes = 625'000;  // 5 ms at 1 Gb/s.
+    Bottleneck world({.rate_bits_per_second = is_early ? 10'000'000'000U : 1'000'000'000U,
+                      .round_trip = 50us,
+                      .receiver_turn = 2us,
+                      .mtu_bytes = 1500,
+                      .sender_turn = 2us,
+                      .queue_bytes = 4 * kLateBytes,
+                      .ecn_threshold_bytes = is_early ? kMarkedFrames * kFrameBytes : kLateBytes,
+                      .tcp = chosen()});
+    for (int i = 0; i < 2; ++i) world.open();
+    world.run(is_early ? 100ms : 2s);
+    EXPECT_GE(world.sender().counters().ecn_reductions, tcp::AutoControl::kEarlyMarks);
+    const auto change = world.sender().take_control_change();
+    ASSERT_EQ(change.has_value(), is_early);
+    if (!is_early) continue;
+    EXPECT_EQ(std::string_view(change->now), "dctcp");
+    std::vector<double> queued;
+    const auto acked = [&] { return world.sources()[0]->acked + world.sources()[1]->acked; };
+    const std::uint64_t before = acked();
+    for (int i = 0; i < 10'000; ++i) {
+      world.run(2us);
+      queued.push_back(static_cast<double>(world.queued_bytes()) / kFrameBytes);
+    }
+    std::sort(queued.begin(), queued.end());
+    const double share = static_cast<double>(acked() - before) * 8e-10 / 0.02 * kFrameBytes / 1448;
+    std::printf("    auto: queue p99 %.1f frames, share of the line %.3f\n", queued[9900], share);
+    EXPECT_LE(queued[9900], 2 * kMarkedFrames);
+    EXPECT_GE(share, 0.98);
+  }
 }
 
 }  // namespace

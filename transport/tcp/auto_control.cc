@@ -11,16 +11,20 @@ namespace ztcp::tcp {
 void AutoControl::on_ack(TimePoint now, const Ack& ack, Window& window) {
   now_ = now;
   if (ack.min_rtt > Duration::zero()) min_rtt_ = ack.min_rtt;
-  active().on_ack(now, ack, window);
+  if (ack.ce_bytes > 0) marked_rtt_ = ack.rtt_sample;
+  active_->on_ack(now, ack, window);
   count(ack);
-  if (uses_bbr_)
+  if (uses_bbr())
     watch_bbr(ack, window);
-  else
+  else if (!uses_dctcp())
     watch_cubic(now, ack, window);
+  else if (unmarked_losses_ >= kUnmarkedLosses && !ack.in_recovery)
+    return_to_cubic(ack, window);
 }
 
 std::uint32_t AutoControl::on_loss(const Window& window) {
-  if (uses_bbr_) return bbr_.on_loss(window);
+  if (uses_dctcp()) ++unmarked_losses_;
+  if (active_ != &cubic_) return active_->on_loss(window);
   // The round trips just before the loss are those of the segments around the lost one.
   if (min_rtt_ < kLeastRtt || is_queued(std::max(round_rtt_, last_rtt_))) {
     clean_losses_ = 0;
@@ -38,9 +42,11 @@ std::uint32_t AutoControl::on_loss(const Window& window) {
 // Marks tell of a queue better than round trips.
 std::uint32_t AutoControl::on_mark(const Window& window) {
   clean_losses_ = 0;
-  if (!uses_bbr_) return cubic_.on_mark(window);
-  ++queued_rounds_;
-  return bbr_.on_mark(window);
+  unmarked_losses_ = 0;
+  if (uses_bbr()) ++queued_rounds_;
+  const bool is_early = marked_rtt_ > Duration::zero() && marked_rtt_ <= min_rtt_ + kEarlyQueue;
+  early_marks_ = is_early ? early_marks_ + 1 : 0;
+  return active_->on_mark(window);
 }
 
 void AutoControl::watch_cubic(TimePoint now, const Ack& ack, Window& window) {
@@ -49,20 +55,34 @@ void AutoControl::watch_cubic(TimePoint now, const Ack& ack, Window& window) {
     last_rtt_ = std::exchange(round_rtt_, Duration{});
     round_end_ = ack.snd_nxt;
   }
-  if (clean_losses_ < kLosses || now < may_change_ || ack.in_recovery || now > first_loss_ + kSpan)
-    return;
+  if (now < may_change_ || ack.in_recovery) return;
+  if (counts_marks_ && early_marks_ >= kEarlyMarks)
+    change_to_dctcp(ack, window);
+  else if (clean_losses_ >= kLosses && now <= first_loss_ + kSpan)
+    change_to_bbr(ack, window);
+}
+
+// The window stays: marks have just set it.
+void AutoControl::change_to_dctcp(const Ack& ack, Window& window) {
+  ++window.changes;
+  unmarked_losses_ = 0;
+  dctcp_.~Dctcp();
+  active_ = new (&dctcp_) Dctcp(ack.snd_nxt);
+}
+
+void AutoControl::change_to_bbr(const Ack& ack, Window& window) {
   clean_losses_ = 0;
   cubic_share_ = lost_share();
   if (cubic_share_ > kMostShare) return;
+  ++window.changes;
   forget_counts();
   lossy_batches_ = 0;
   queued_rounds_ = 0;
   round_lost_bytes_ = 0;
   round_rtt_ = Duration::max();
   round_end_ = ack.snd_nxt;
-  uses_bbr_ = true;
   bbr_.~Bbr();
-  new (&bbr_) Bbr(ack.ack);
+  active_ = new (&bbr_) Bbr(ack.ack);
   bbr_.begin(window);
   window.ssthresh_bytes = Window::kMaxBytes;
 }
@@ -106,13 +126,14 @@ bool AutoControl::loses_more(const Window& window) {
 }
 
 void AutoControl::return_to_cubic(const Ack& ack, Window& window) {
+  ++window.changes;
   forget_counts();
   may_change_ = now_ + stay_;
   stay_ = std::min(2 * stay_, kMostStay);
-  uses_bbr_ = false;
+  early_marks_ = 0;
   round_rtt_ = last_rtt_ = {};
   cubic_.~Cubic();
-  new (&cubic_) Cubic(ack.snd_nxt);
+  active_ = new (&cubic_) Cubic(ack.snd_nxt);
   window.rate_based = false;
   // Not slow start: the bandwidth is known.
   window.cwnd_bytes = std::max(std::min(window.cwnd_bytes, ack.flight_bytes), 2 * window.mss_bytes);

@@ -3,9 +3,11 @@
 //
 // Chooses the congestion control of a connection by what it observes. It begins with CUBIC, which
 // is fair to all other traffic. Where losses come without a queue, again and again, they are not
-// congestion, and CUBIC sends far less than the path carries: then it changes to BBR. It returns to
-// CUBIC when losses come with a queue, which means other traffic, and then stays with it for a time
-// that doubles with each such return.
+// congestion, and CUBIC sends far less than the path carries: then it changes to BBR. Where
+// switches mark packets (ECN) while the queue is still short, and the peer counts the marks, it
+// changes to DCTCP; a switch that marks at a longer queue is made for other controls. It returns to
+// CUBIC when losses come with a queue, or without marks while DCTCP is in use, which means other
+// traffic, and then stays with it for a time that doubles with each such return.
 //
 // A queue is known by the round trip. Where that is less than kLeastRtt a host's own delays hide
 // it, and CUBIC recovers from a loss soon enough. A shallow buffer hides it, too: there BBR's flows
@@ -16,11 +18,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <new>
 
 #include "core/clock.h"
 #include "transport/tcp/bbr.h"
 #include "transport/tcp/congestion_control.h"
 #include "transport/tcp/cubic.h"
+#include "transport/tcp/dctcp.h"
 
 namespace ztcp::tcp {
 
@@ -42,31 +46,44 @@ class AutoControl final : public CongestionControl {
   static constexpr std::uint32_t kLossyBatches = 2;
   // Rounds of BBR with a queue, that it did not make by probing, and losses.
   static constexpr std::uint32_t kQueuedRounds = 8;
+  // DCTCP follows so many marked windows in a row with a queue of at most kEarlyQueue: switches for
+  // DCTCP mark at 30 frames or so (0.4 ms at 1 Gb/s), those for other controls at 5 ms (CoDel) or
+  // 15 ms (PIE).
+  static constexpr std::uint32_t kEarlyMarks = 8;
+  static constexpr Duration kEarlyQueue = std::chrono::milliseconds(1);
+  // DCTCP ends after so many windows with losses and no marks between them.
+  static constexpr std::uint32_t kUnmarkedLosses = 4;
 
-  explicit AutoControl(SeqNum first) : counted_(first), cubic_(first), bbr_(first) {}
+  // `counts_marks`: the peer reports marked bytes (RFC 9768).
+  AutoControl(SeqNum first, bool counts_marks)
+      : counts_marks_(counts_marks), counted_(first), cubic_(first), bbr_(first), dctcp_(first) {}
+  explicit AutoControl(SeqNum first) : AutoControl(first, false) {}
+  // The algorithm in use is a member.
+  AutoControl(const AutoControl&) = delete;
+  AutoControl& operator=(const AutoControl&) = delete;
 
+  void on_restart(TimePoint now, Window& window) override { active_->on_restart(now, window); }
   void on_ack(TimePoint now, const Ack& ack, Window& window) override;
   std::uint32_t on_loss(const Window& window) override;
   std::uint32_t on_mark(const Window& window) override;
-  void on_timeout(SeqNum snd_nxt) override { active().on_timeout(snd_nxt); }
-  void save() override { active().save(); }
-  void undo() override { active().undo(); }
+  void on_timeout(SeqNum snd_nxt) override { active_->on_timeout(snd_nxt); }
+  void save() override { active_->save(); }
+  void undo() override { active_->undo(); }
   std::uint64_t pacing_rate(const Window& window, Duration srtt) const override {
-    return uses_bbr_ ? bbr_.pacing_rate(window, srtt) : cubic_.pacing_rate(window, srtt);
+    return active_->pacing_rate(window, srtt);
   }
-  const char* name() const override { return uses_bbr_ ? bbr_.name() : cubic_.name(); }
+  const char* name() const override { return active_->name(); }
 
-  bool uses_bbr() const { return uses_bbr_; }
+  bool uses_bbr() const { return active_ == &bbr_; }
+  bool uses_dctcp() const { return active_ == &dctcp_; }
 
  private:
-  CongestionControl& active() {
-    if (uses_bbr_) return bbr_;
-    return cubic_;
-  }
   bool is_queued(Duration rtt) const {
     return rtt > min_rtt_ + min_rtt_ / 8 + std::chrono::microseconds(32);
   }
   void watch_cubic(TimePoint now, const Ack& ack, Window& window);
+  void change_to_bbr(const Ack& ack, Window& window);
+  void change_to_dctcp(const Ack& ack, Window& window);
   void watch_bbr(const Ack& ack, Window& window);
   void count(const Ack& ack);
   void forget_counts() { passed_bytes_ = lost_bytes_ = 0; }
@@ -76,7 +93,7 @@ class AutoControl final : public CongestionControl {
   bool loses_more(const Window& window);
   void return_to_cubic(const Ack& ack, Window& window);
 
-  bool uses_bbr_ = false;
+  const bool counts_marks_;
   std::uint32_t clean_losses_ = 0;
   Duration stay_ = kFirstStay;
   TimePoint may_change_{};
@@ -94,8 +111,20 @@ class AutoControl final : public CongestionControl {
   std::uint64_t lost_bytes_ = 0;
   double cubic_share_ = 0;  // Lost while CUBIC was in use.
   std::uint32_t lossy_batches_ = 0;
+  Duration marked_rtt_{};  // Of the newest ACK that reported marks.
+  std::uint32_t early_marks_ = 0;
+  std::uint32_t unmarked_losses_ = 0;
   Cubic cubic_;
   Bbr bbr_;
+  Dctcp dctcp_;
+  CongestionControl* active_ = &cubic_;
 };
+
+// For connections whose peer counts marks.
+inline CongestionControl& make_auto_control_by_marks(CongestionControl::Storage& storage,
+                                                     SeqNum first) {
+  static_assert(sizeof(AutoControl) <= sizeof storage);
+  return *new (&storage) AutoControl(first, true);
+}
 
 }  // namespace ztcp::tcp

@@ -32,6 +32,7 @@ class Congestion {
   bool in_slow_start() const { return window_.in_slow_start(); }
   std::uint64_t pacing_rate(Duration srtt) const { return algorithm_->pacing_rate(window_, srtt); }
   bool is_rate_based() const { return window_.rate_based; }
+  std::uint8_t changes() const { return window_.changes; }
   const char* name() const { return algorithm_ == nullptr ? "" : algorithm_->name(); }
 
   // Sending resumes after nothing was in flight.

@@ -46,6 +46,7 @@ class CongestionControl {
     // The algorithm models the path's rate. It gets each ACK, in fast recovery too, with a
     // RateSample, and its window holds there, instead of PRR's.
     bool rate_based = false;
+    std::uint8_t changes = 0;  // How often an algorithm that chooses among others has changed.
     bool in_slow_start() const { return cwnd_bytes < ssthresh_bytes; }
   };
 

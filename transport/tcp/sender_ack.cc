@@ -355,9 +355,9 @@ void Sender::tell_algorithm(TimePoint now, const Ack& ack, const Delivered& deli
   told_lost_bytes_ = lost_bytes;
   if (congestion_.is_rate_based()) [[unlikely]]
     told.rate = rate_.on_ack(now, delivered, lost_bytes, told.min_rtt);
-  const bool was_rate_based = congestion_.is_rate_based();
+  const std::uint8_t changes = congestion_.changes();
   congestion_.on_ack(now, told);
-  if (congestion_.is_rate_based() != was_rate_based) [[unlikely]] {
+  if (congestion_.changes() != changes) [[unlikely]] {
     rate_.begin(now);
     control_changed_ = true;
     ++counters_.control_changes;

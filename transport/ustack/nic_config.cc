@@ -23,6 +23,7 @@ void set_congestion_control(config::CongestionControl chosen, tcp::TcpSettings& 
   switch (chosen) {
     case config::CongestionControl::kAuto:
       tcp.congestion_control = tcp::make_congestion_control<tcp::AutoControl>;
+      tcp.congestion_control_by_marks = tcp::make_auto_control_by_marks;
       break;
     case config::CongestionControl::kCubic:
       tcp.congestion_control = tcp::make_congestion_control<tcp::Cubic>;

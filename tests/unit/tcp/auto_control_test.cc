@@ -3,6 +3,7 @@
 #include "transport/tcp/auto_control.h"
 
 #include <chrono>
+#include <new>
 #include <string_view>
 
 #include <gtest/gtest.h>
@@ -23,13 +24,14 @@ class AutoControlTest : public testing::Test {
     control.begin(window);
   }
   // One round trip of ten segments in one ACK.
-  void round(Duration rtt, std::uint32_t lost_bytes = 0) {
+  void round(Duration rtt, std::uint32_t lost_bytes = 0, std::uint32_t ce_bytes = 0) {
     now += rtt;
     const std::uint64_t sent_at = delivered;
     delivered += 10 * kRoundMss;
     CongestionControl::Ack ack{.ack = SeqNum(static_cast<std::uint32_t>(delivered)),
                                .snd_nxt = SeqNum(static_cast<std::uint32_t>(delivered)) + 10'000,
                                .acked_bytes = 10 * kRoundMss,
+                               .ce_bytes = ce_bytes,
                                .window_limited = true,
                                .rtt_sample = rtt,
                                .srtt = rtt,
@@ -51,6 +53,16 @@ class AutoControlTest : public testing::Test {
     window.ssthresh_bytes = control.on_loss(window);
     window.cwnd_bytes = window.ssthresh_bytes;
     round(rtt, kRoundMss);
+  }
+  void mark(Duration rtt) {
+    round(rtt, 0, 5 * kRoundMss);
+    window.cwnd_bytes = window.ssthresh_bytes = control.on_mark(window);
+  }
+  void change_to_dctcp() {
+    new (&control) AutoControl(SeqNum(0), true);
+    for (std::uint32_t i = 0; i < AutoControl::kEarlyMarks; ++i) mark(1200us);
+    round(1ms);
+    ASSERT_TRUE(control.uses_dctcp());
   }
   void change_to_bbr() {
     for (std::uint32_t i = 0; i < AutoControl::kLosses; ++i) lose(1ms);
@@ -101,6 +113,42 @@ TEST_F(AutoControlTest, MarksTellOfAQueue) {
     control.on_mark(window);
   }
   EXPECT_FALSE(control.uses_bbr());
+}
+
+TEST_F(AutoControlTest, MarksInAShortQueueChangeToDctcp) {
+  change_to_dctcp();
+  EXPECT_EQ(std::string_view(control.name()), "dctcp");
+  const std::uint32_t before = window.cwnd_bytes;
+  for (int i = 0; i < 200; ++i) round(1ms, 0, kRoundMss);
+  mark(1200us);
+  EXPECT_GT(window.cwnd_bytes, before) << "a tenth is marked, and DCTCP answers by a twentieth";
+}
+
+TEST_F(AutoControlTest, MarksInALongQueueDoNot) {
+  new (&control) AutoControl(SeqNum(0), true);
+  for (std::uint32_t i = 0; i < 10 * AutoControl::kEarlyMarks; ++i) mark(6ms);
+  EXPECT_FALSE(control.uses_dctcp());
+}
+
+TEST_F(AutoControlTest, MarksThatThePeerDoesNotCountDoNot) {
+  for (std::uint32_t i = 0; i < 10 * AutoControl::kEarlyMarks; ++i) mark(1200us);
+  EXPECT_FALSE(control.uses_dctcp());
+}
+
+TEST_F(AutoControlTest, LossesWithoutMarksEndDctcpForATime) {
+  change_to_dctcp();
+  for (std::uint32_t i = 0; i + 1 < AutoControl::kUnmarkedLosses; ++i) lose(1ms);
+  mark(1200us);
+  for (std::uint32_t i = 0; i + 1 < AutoControl::kUnmarkedLosses; ++i) lose(1ms);
+  EXPECT_TRUE(control.uses_dctcp()) << "marks came between the losses";
+  lose(1ms);
+  EXPECT_FALSE(control.uses_dctcp());
+  for (std::uint32_t i = 0; i < AutoControl::kEarlyMarks; ++i) mark(1200us);
+  round(1ms);
+  EXPECT_FALSE(control.uses_dctcp());
+  now += AutoControl::kFirstStay;
+  round(1ms);
+  EXPECT_TRUE(control.uses_dctcp());
 }
 
 // CUBIC recovers between such losses.
