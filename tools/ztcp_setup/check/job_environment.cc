@@ -23,38 +23,14 @@ namespace {
 using config::Check;
 using config::Severity;
 
-constexpr const char* kConfFile = "NCCL_CONF_FILE";
-
-// NCCL reads a file of the user's, then the machine's.
-std::vector<std::string> nccl_files(const Variables& variables) {
-  std::vector<std::string> files;
-  if (const auto it = variables.find(kConfFile); it != variables.end() && !it->second.empty())
-    files.push_back(it->second);
-  else if (const auto home = variables.find("HOME"); home != variables.end())
-    files.push_back(home->second + "/.nccl.conf");
-  files.emplace_back("/etc/nccl.conf");
-  return files;
-}
-
-// The environment overrides both files.
-Variables nccl_variables(const JobEnvironment& job, Variables& origins) {
-  Variables variables = job.variables;
-  for (const std::string& file : nccl_files(variables)) {
-    const std::string text = config::text_of(job.machine, file);
-    for (const std::string_view line : config::lines_of(text)) {
-      const auto equals = line.find('=');
-      if (line.starts_with('#') || equals == std::string_view::npos) continue;
-      if (variables.emplace(line.substr(0, equals), line.substr(equals + 1)).second)
-        origins.emplace(line.substr(0, equals), file);
-    }
-  }
-  return variables;
-}
-
 class Checker {
  public:
   Checker(const config::Fabric& fabric, const JobEnvironment& job)
-      : fabric_(fabric), job_(job), variables_(nccl_variables(job, origins_)) {}
+      : fabric_(fabric),
+        job_(job),
+        variables_(tools::read_nccl_variables(job.variables, [&job](const std::string& path) {
+          return config::text_of(job.machine, path);
+        })) {}
 
   std::vector<Check> run() {
     check_demand();
@@ -74,20 +50,12 @@ class Checker {
         {std::move(name), severity, {std::move(where), std::move(what), std::move(mend)}});
   }
 
-  std::string variable(std::string_view name) const {
-    const auto it = variables_.find(name);
-    return it == variables_.end() ? std::string() : it->second;
-  }
-
-  // Formats "NCCL_NET", "NCCL_NET in /etc/nccl.conf".
-  std::string place_of(std::string_view name) const {
-    const auto it = origins_.find(name);
-    return it == origins_.end() ? std::string(name) : fmt::format("{} in {}", name, it->second);
-  }
+  std::string variable(std::string_view name) const { return variables_.value_of(name); }
+  std::string place_of(std::string_view name) const { return variables_.place_of(name); }
 
   std::string removal_of(std::string_view name) const {
-    const auto it = origins_.find(name);
-    if (it == origins_.end()) return fmt::format("unset {}", name);
+    const auto it = variables_.origins.find(name);
+    if (it == variables_.origins.end()) return fmt::format("unset {}", name);
     return fmt::format("sudo sed -i '/^{}=/d' {}", name, it->second);
   }
 
@@ -125,7 +93,7 @@ class Checker {
               "goes "
               "on with its own network; the line NCCL_NET=ztcp in /etc/nccl.conf makes it end "
               "every such job instead",
-              fmt::join(nccl_files(job_.variables), " or ")),
+              fmt::join(tools::nccl_files(job_.variables), " or ")),
           "");
     else if (strcasecmp(net.c_str(), "ztcp") == 0)
       add(Severity::kGood, "nccl", place_of("NCCL_NET"),
@@ -136,14 +104,14 @@ class Checker {
   }
 
   void check_conf_file() {
-    const auto it = job_.variables.find(kConfFile);
+    const auto it = job_.variables.find(tools::kNcclFileVariable);
     if (it == job_.variables.end() || it->second.empty()) return;
     if (!job_.machine.read_value(it->second))
-      add(Severity::kWarning, "nccl", kConfFile,
+      add(Severity::kWarning, "nccl", tools::kNcclFileVariable,
           fmt::format("names {}, which can't be read; NCCL does not report that, and does not read "
                       "~/.nccl.conf either",
                       it->second),
-          fmt::format("unset {}, or name an existing file", kConfFile));
+          fmt::format("unset {}, or name an existing file", tools::kNcclFileVariable));
   }
 
   // NCCL's syntax: a list of prefixes, "=" before exact names, "^" before excluded ones.
@@ -243,23 +211,11 @@ class Checker {
 
   const config::Fabric& fabric_;
   const JobEnvironment& job_;
-  Variables origins_;  // For variables set by a file only: the file.
-  const Variables variables_;
+  const tools::NcclVariables variables_;
   std::vector<Check> checks_;
 };
 
 }  // namespace
-
-Variables variables_of(const char* const* environment) {
-  Variables variables;
-  for (; environment != nullptr && *environment != nullptr; ++environment) {
-    const std::string_view text = *environment;
-    const auto equals = text.find('=');
-    if (equals != std::string_view::npos)
-      variables.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return variables;
-}
 
 std::string default_interface(const config::Network& network) {
   constexpr std::uint32_t kMainTable = 254;

@@ -5,22 +5,19 @@
 // CPUs available to pollers.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "config/check/check.h"
 #include "config/network/network.h"
 #include "config/settings.h"
+#include "tools/common/nccl_variables.h"
 
 namespace ztcp::setup {
 
-using Variables = std::map<std::string, std::string, std::less<>>;
-Variables variables_of(const char* const* environment);
-
 struct JobEnvironment {
   config::Machine& machine;
-  Variables variables;
+  tools::Variables variables;
   std::string program;            // This program: ztcp's plugin is installed near it.
   std::string default_interface;  // Empty: no default route.
 };

@@ -96,7 +96,7 @@ CheckReport check_here(Host& host, const std::string& config_path, const char* c
   if (const auto topology = config::detect(host, host.fsroot(), {}, {}))
     for (const config::Gpu& gpu : topology->gpus) gpus.push_back(gpu.pci);
   const auto network = host.network();
-  const JobEnvironment job{host, variables_of(variables),
+  const JobEnvironment job{host, tools::variables_of(variables),
                            host.link_target("/proc/self/exe").value_or(""),
                            network ? default_interface(*network) : std::string()};
   report.checks = config::run_checks(fabric, host, gpus, {}, host.addresses());

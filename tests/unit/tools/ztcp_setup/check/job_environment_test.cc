@@ -34,7 +34,7 @@ struct JobScene {
       "file path=proc/self/status text=Cpus_allowed_list:\\t0-1,4-9\n"};
   mutable config::LiveMachine machine{tree.root()};
   config::Fabric fabric;
-  Variables variables;
+  tools::Variables variables;
   std::string program = "/usr/local/sbin/ztcp_setup";
   std::string default_interface;
 
