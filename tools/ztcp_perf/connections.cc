@@ -25,12 +25,25 @@ Memory::Memory(std::size_t size_bytes) : size_bytes_(size_bytes) {
 
 Memory::~Memory() { munmap(data_, std::max<std::size_t>(size_bytes_, 1)); }
 
-Connections::Connections(Net& net, const Options& options, std::size_t buffer_bytes)
-    : net_(net), options_(options), input_(buffer_bytes), output_(buffer_bytes) {
-  for (const int peer : send_peers(options.op, *options.rank, options.ranks))
-    sends_.emplace_back().peer = peer;
-  for (const int peer : receive_peers(options.op, *options.rank, options.ranks))
-    receives_.emplace_back().peer = peer;
+Connections::Connections(Net& net, const Options& options, std::size_t buffer_bytes,
+                         std::vector<int> members)
+    : net_(net),
+      options_(options),
+      members_(std::move(members)),
+      input_(buffer_bytes),
+      output_(buffer_bytes) {
+  const int count = static_cast<int>(members_.size());
+  const int position = position_of(*options.rank);
+  if (position == count) return;
+  for (const int peer : send_peers(options.op, position, count))
+    sends_.emplace_back().peer = members_[static_cast<std::size_t>(peer)];
+  for (const int peer : receive_peers(options.op, position, count))
+    receives_.emplace_back().peer = members_[static_cast<std::size_t>(peer)];
+}
+
+// The number of members for a rank that is none.
+int Connections::position_of(int rank) const {
+  return static_cast<int>(std::find(members_.begin(), members_.end(), rank) - members_.begin());
 }
 
 void Connections::open(int device, Bootstrap& bootstrap) {
@@ -56,9 +69,10 @@ std::vector<Handle> Connections::exchange_handles(Bootstrap& bootstrap) {
   const auto all = bootstrap.all_gather(std::as_bytes(std::span(mine)));
   std::vector<Handle> targets;
   for (const Lane& lane : sends_) {
-    const auto peers = receive_peers(options_.op, lane.peer, options_.ranks);
+    const auto peers =
+        receive_peers(options_.op, position_of(lane.peer), static_cast<int>(members_.size()));
     const auto place = static_cast<std::size_t>(
-        std::find(peers.begin(), peers.end(), *options_.rank) - peers.begin());
+        std::find(peers.begin(), peers.end(), position_of(*options_.rank)) - peers.begin());
     std::memcpy(targets.emplace_back().data(),
                 all[static_cast<std::size_t>(lane.peer)].data() + place * sizeof(Handle),
                 sizeof(Handle));

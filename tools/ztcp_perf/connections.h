@@ -46,7 +46,8 @@ struct Lane {
 
 class Connections {
  public:
-  Connections(Net& net, const Options& options, std::size_t buffer_bytes);
+  // `members` take part, each at its position in the operation; the other ranks only call open().
+  Connections(Net& net, const Options& options, std::size_t buffer_bytes, std::vector<int> members);
   // Deregisters before closing, as NCCL does; also after an incomplete open().
   ~Connections();
   Connections(const Connections&) = delete;
@@ -61,6 +62,7 @@ class Connections {
   std::byte* place(Lane& lane, Buffer buffer);
 
  private:
+  int position_of(int rank) const;
   void listen(int device);
   std::vector<Handle> exchange_handles(Bootstrap& bootstrap);
   void establish(int device, Bootstrap& bootstrap);
@@ -69,6 +71,7 @@ class Connections {
 
   Net& net_;
   const Options& options_;
+  std::vector<int> members_;
   Memory input_;
   Memory output_;
   std::vector<Lane> sends_;

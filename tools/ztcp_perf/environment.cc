@@ -66,6 +66,14 @@ std::optional<LaunchPlace> place_in(const Lookup& environment) {
   return std::nullopt;
 }
 
+std::uint16_t rendezvous_port(const Lookup& environment) {
+  const int port = number_in(environment, "MASTER_PORT").value_or(kDefaultPort);
+  if (port == 0 || port > 65535) fail("MASTER_PORT={} is not a port", port);
+  if (environment("TORCHELASTIC_USE_AGENT_STORE") != "True")
+    return static_cast<std::uint16_t>(port);
+  return static_cast<std::uint16_t>(port == 65535 ? port - 1 : port + 1);
+}
+
 std::string first_host(std::string_view nodes) {
   const std::size_t end = nodes.find_first_of(",[");
   std::string host(nodes.substr(0, end));

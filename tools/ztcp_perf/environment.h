@@ -5,6 +5,7 @@
 // reads variables through a Lookup.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -32,5 +33,10 @@ std::optional<LaunchPlace> place_in(const Lookup& environment);
 
 // The first name of a Slurm host list: "gpu07" of "gpu[07-09,12],cpu1".
 std::string first_host(std::string_view nodes);
+
+inline constexpr std::uint16_t kDefaultPort = 29777;
+// The port at which rank 0 listens: MASTER_PORT or the default. torchrun itself listens at
+// MASTER_PORT if its agent serves the store of the ranks; rank 0 then takes the port after it.
+std::uint16_t rendezvous_port(const Lookup& environment);
 
 }  // namespace ztcp::perf

@@ -196,11 +196,11 @@ void Exchange::stalled(const Plan& plan) {
     if (receives_[i].done < plan.receives[i].steps.size())
       fail("nothing moved for {} s: waiting for message {} of {} from rank {}",
            stall_timeout_.count(), receives_[i].done, plan.receives[i].steps.size(),
-           plan.receives[i].peer);
+           connections_.receives()[i].peer);
   for (std::size_t i = 0; i < sends_.size(); ++i)
     if (sends_[i].done < plan.sends[i].steps.size())
       fail("nothing moved for {} s: can't send message {} of {} to rank {}", stall_timeout_.count(),
-           sends_[i].done, plan.sends[i].steps.size(), plan.sends[i].peer);
+           sends_[i].done, plan.sends[i].steps.size(), connections_.sends()[i].peer);
   fail("nothing moved for {} s", stall_timeout_.count());
 }
 

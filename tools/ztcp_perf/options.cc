@@ -25,7 +25,6 @@
 #include "tools/ztcp_perf/secret.h"
 
 namespace ztcp::perf {
-namespace {
 
 void place_rank(Options& o, const std::string& rendezvous, const std::string& secret_file) {
   const Lookup environment = process_environment();
@@ -46,11 +45,7 @@ void place_rank(Options& o, const std::string& rendezvous, const std::string& se
   if (const auto local = number_in(environment, "ZTCP_LOCAL_RANK")) o.local_rank = *local;
   if (o.rendezvous_host.empty())
     o.rendezvous_host = environment("MASTER_ADDR").value_or(first_host);
-  if (o.rendezvous_port == 0) {
-    const int port = number_in(environment, "MASTER_PORT").value_or(kDefaultPort);
-    if (port == 0 || port > 65535) fail("MASTER_PORT={} is not a port", port);
-    o.rendezvous_port = static_cast<std::uint16_t>(port);
-  }
+  if (o.rendezvous_port == 0) o.rendezvous_port = rendezvous_port(environment);
   if (o.rendezvous_host.empty())
     fail("rank {} does not know where rank 0 is: give --rendezvous HOST:PORT (or MASTER_ADDR)",
          *o.rank);
@@ -63,6 +58,8 @@ void place_rank(Options& o, const std::string& rendezvous, const std::string& se
     o.command = *command;
   }
 }
+
+namespace {
 
 // Local ranks are one process each.
 constexpr int kMaxLocalRanks = 1024;

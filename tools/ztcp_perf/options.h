@@ -60,10 +60,13 @@ struct Rendezvous {
   std::uint16_t port = 0;
 };
 Rendezvous parse_rendezvous(const std::string& text);
-inline constexpr std::uint16_t kDefaultPort = 29777;
-
 // The plugin that is used without --plugin.
 std::string default_plugin();
+
+// Sets this process's place among the ranks: from --rank, `rendezvous` (HOST:PORT) and
+// `secret_file`, of which each may be empty, completed from a launcher's variables. Leaves
+// Options::rank absent where there is neither: the caller starts all ranks here.
+void place_rank(Options& options, const std::string& rendezvous, const std::string& secret_file);
 
 // Ends the process for --help and for usage errors (with kExitUsage).
 Options parse_options(int argc, char** argv);

@@ -3,8 +3,6 @@
 #include "tools/ztcp_perf/plugin_table.h"
 
 #include <array>
-#include <cstdarg>
-#include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
 #include <tuple>
@@ -140,42 +138,6 @@ std::unique_ptr<Net> try_table(void* library, int wanted) {
   return std::make_unique<TableNet<Table, kAbi>>(*table);
 }
 
-int g_rank = 0;
-
-void log_line(const char* level, const char* file, int line, const char* format, va_list args) {
-  char text[2048];
-  std::vsnprintf(text, sizeof text, format, args);
-  if (std::strcmp(level, "WARN") == 0 && file != nullptr)
-    std::fprintf(stderr, "[%d] %s %s:%d %s\n", g_rank, level, file, line, text);
-  else
-    std::fprintf(stderr, "[%d] %s %s\n", g_rank, level, text);
-}
-
-extern "C" {
-// NOLINTBEGIN(cert-dcl50-cpp): NCCL's logger is variadic.
-__attribute__((format(printf, 5, 6))) static void log_none(ncclDebugLogLevel, unsigned long,
-                                                           const char*, int, const char*, ...) {}
-__attribute__((format(printf, 5, 6))) static void log_warn(ncclDebugLogLevel level, unsigned long,
-                                                           const char* file, int line,
-                                                           const char* format, ...) {
-  if (level > NCCL_LOG_WARN) return;
-  va_list args;
-  va_start(args, format);
-  log_line("WARN", file, line, format, args);
-  va_end(args);
-}
-__attribute__((format(printf, 5, 6))) static void log_info(ncclDebugLogLevel level, unsigned long,
-                                                           const char* file, int line,
-                                                           const char* format, ...) {
-  if (level > NCCL_LOG_INFO) return;
-  va_list args;
-  va_start(args, format);
-  log_line(level <= NCCL_LOG_WARN ? "WARN" : "INFO", file, line, format, args);
-  va_end(args);
-}
-// NOLINTEND(cert-dcl50-cpp)
-}
-
 // Completes the loader's message for a name without a slash.
 std::string where_looked(const std::string& path) {
   if (path.find('/') != std::string::npos) return {};
@@ -223,17 +185,8 @@ const char* name_of(ncclResult_t result) {
   return "unknown ncclResult_t";
 }
 
-ncclDebugLogger_t make_logger(int rank, LogLevel level) {
-  g_rank = rank;
-  switch (level) {
-    case LogLevel::kNone:
-      return log_none;
-    case LogLevel::kWarn:
-      return log_warn;
-    case LogLevel::kInfo:
-      break;
-  }
-  return log_info;
+std::unique_ptr<Net> net_of(const ncclNet_v11_t& table) {
+  return std::make_unique<TableNet<ncclNet_v11_t, 11>>(table);
 }
 
 }  // namespace ztcp::perf

@@ -12,7 +12,6 @@
 #include <string>
 
 #include "plugin/abi/nccl_abi.h"
-#include "tools/ztcp_perf/options.h"
 
 namespace ztcp::perf {
 
@@ -69,9 +68,9 @@ class Net {
 // `abi` 0 takes the newest table. Throws Failure with the reason.
 std::unique_ptr<Net> load_plugin(const std::string& path, int abi);
 
-const char* name_of(ncclResult_t result);
+// A network of this program. `table` must outlive it.
+std::unique_ptr<Net> net_of(const ncclNet_v11_t& table);
 
-// Writes the plugin's lines to stderr as "[rank] NET/name ...".
-ncclDebugLogger_t make_logger(int rank, LogLevel level);
+const char* name_of(ncclResult_t result);
 
 }  // namespace ztcp::perf

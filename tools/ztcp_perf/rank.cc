@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <future>
 #include <numeric>
 #include <optional>
@@ -18,10 +17,12 @@
 #include "tools/ztcp_perf/connections.h"
 #include "tools/ztcp_perf/exchange.h"
 #include "tools/ztcp_perf/failure.h"
-#include "tools/ztcp_perf/interrupt.h"
 #include "tools/ztcp_perf/pattern.h"
 #include "tools/ztcp_perf/plan.h"
+#include "tools/ztcp_perf/plugin_log.h"
 #include "tools/ztcp_perf/plugin_table.h"
+#include "tools/ztcp_perf/rank_place.h"
+#include "tools/ztcp_perf/rank_process.h"
 #include "tools/ztcp_perf/report.h"
 #include "tools/ztcp_perf/spread.h"
 #include "tools/ztcp_perf/timer.h"
@@ -33,6 +34,12 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+std::vector<int> every_rank(int ranks) {
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
 
 template <class T>
@@ -59,26 +66,6 @@ class Loaded {
   std::unique_ptr<Net> net_;
 };
 
-// This rank's number among the ranks of its machine. Every rank must call it.
-int local_rank(const Options& options, Bootstrap& bootstrap) {
-  std::string machine;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> machine;
-  const auto all = bootstrap.all_gather(std::as_bytes(std::span(machine)));
-  if (options.local_rank) return *options.local_rank;
-  const auto mine = all.begin() + *options.rank;
-  return static_cast<int>(std::count(all.begin(), mine, *mine));
-}
-
-int choose_device(Net& net, const Options& options, int local_rank) {
-  int count = 0;
-  const ncclResult_t result = net.devices(&count);
-  if (result != ncclSuccess) fail("devices() failed: {}", name_of(result));
-  if (count <= 0) fail("the plugin has no devices");
-  const int device = options.device.value_or(local_rank % count);
-  if (device >= count) fail("--device {}: the plugin has {} devices", device, count);
-  return device;
-}
-
 std::string device_line(Net& net, int device, int tags) {
   DeviceProperties properties;
   const ncclResult_t result = net.properties(device, &properties);
@@ -96,7 +83,8 @@ class Runner {
       : options_(options),
         bootstrap_(bootstrap),
         connections_(net, options,
-                     make_plan(options.op, 0, options.ranks, options.max_bytes).input_bytes),
+                     make_plan(options.op, 0, options.ranks, options.max_bytes).input_bytes,
+                     every_rank(options.ranks)),
         exchange_(net, connections_, bootstrap, options),
         budget_(options.time_budget_s) {}
 
@@ -246,102 +234,50 @@ class Runner {
   std::uint32_t data_version_ = 1;
 };
 
-void complain(const Options& options, const char* what) {
-  std::fprintf(stderr, "ztcp_perf: rank %d: %s\n", *options.rank, what);
-}
+class Rank final : public RankWork {
+ public:
+  Rank(const Options& options, Bootstrap& bootstrap) : options_(options), bootstrap_(bootstrap) {}
 
-// Everything with a teardown, so that a failure is reported before teardown begins.
-struct Rank {
-  const Options& options;
-  Bootstrap& bootstrap;
-  std::optional<Loaded> loaded;
-  std::optional<Report> report;
-  std::optional<Runner> runner;
-
-  int run() {
-    const int local = local_rank(options, bootstrap);
-    setenv("ZTCP_LOCAL_RANK", std::to_string(local).c_str(), 1);  // Read at init.
-    // For the statistics page and the log, as a launcher sets them.
-    setenv("RANK", std::to_string(*options.rank).c_str(), 1);
-    setenv("WORLD_SIZE", std::to_string(options.ranks).c_str(), 1);
-    setenv("LOCAL_RANK", std::to_string(local).c_str(), 1);
-    loaded.emplace(options);
-    Net& net = loaded->net();
-    const int device = choose_device(net, options, local);
-    const std::string line = device_line(net, device, options.tags);
+  int run() override {
+    const int local = settle_local_rank(options_, bootstrap_);
+    loaded_.emplace(options_);
+    Net& net = loaded_->net();
+    const int device = choose_device(net, options_, local);
+    const std::string line = device_line(net, device, options_.tags);
     std::vector<RankInfo> ranks;
     for (const auto& bytes :
-         bootstrap.all_gather(std::as_bytes(std::span(line.data(), line.size()))))
+         bootstrap_.all_gather(std::as_bytes(std::span(line.data(), line.size()))))
       ranks.push_back(
-          {bootstrap.places()[ranks.size()],
+          {bootstrap_.places()[ranks.size()],
            tools::printable({reinterpret_cast<const char*>(bytes.data()), bytes.size()})});
-    if (*options.rank == 0) {
-      report.emplace(options, net.name(), net.abi(), std::move(ranks));
-      report->begin();
+    if (*options_.rank == 0) {
+      report_.emplace(options_, net.name(), net.abi(), std::move(ranks));
+      report_->begin();
     }
-    runner.emplace(options, net, bootstrap);
-    runner->connect(device);
-    runner->run(report ? &*report : nullptr);
-    const bool wrong = report && report->end() > 0;
+    runner_.emplace(options_, net, bootstrap_);
+    runner_->connect(device);
+    runner_->run(report_ ? &*report_ : nullptr);
+    const bool wrong = report_ && report_->end() > 0;
     // Also keeps each rank from closing while another still needs an answer.
-    return bootstrap.from_rank_0(wrong) ? kExitWrongData : kExitOk;
+    return bootstrap_.from_rank_0(wrong) ? kExitWrongData : kExitOk;
   }
+
+ private:
+  const Options& options_;
+  Bootstrap& bootstrap_;
+  std::optional<Loaded> loaded_;
+  std::optional<Report> report_;
+  std::optional<Runner> runner_;
 };
-
-// A rank's death is noticed twice: its connections fail here, and rank 0 names it. Rank 0's message
-// is more precise, so wait for it a moment.
-void wait_for_bad_news(Bootstrap& bootstrap) {
-  const auto deadline = Clock::now() + std::chrono::milliseconds(500);
-  while (Clock::now() < deadline) {
-    bootstrap.check();
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-}
-
-int run_bootstrapped(const Options& options, Bootstrap& bootstrap) {
-  constexpr unsigned kTeardownSeconds = 3;
-  Rank rank{options, bootstrap, {}, {}, {}};
-  try {
-    try {
-      return rank.run();
-    } catch (const Stopped&) {
-      throw;
-    } catch (const Failure&) {
-      wait_for_bad_news(bootstrap);
-      throw;
-    }
-  } catch (const Stopped& stopped) {
-    // The launcher reports the reason; without one the user looks here.
-    if (!options.launched) complain(options, stopped.what());
-    bootstrap.abort(stopped.what());
-    end_within(kTeardownSeconds, kExitStopped);
-    return kExitStopped;
-  } catch (const std::exception& failure) {
-    complain(options, failure.what());
-    bootstrap.abort(fmt::format("rank {} ({}): {}", *options.rank,
-                                bootstrap.places()[static_cast<std::size_t>(*options.rank)],
-                                failure.what()));
-    end_within(kTeardownSeconds, kExitFailed);
-    return kExitFailed;
-  }
-}
 
 }  // namespace
 
 int run_rank(const Options& options) {
-  note_interrupts(/*ignore_sigint=*/options.launched);
   // The plugin reads it in init.
   if (!options.config.empty()) setenv("ZTCP_CONFIG", options.config.c_str(), 1);
-  try {
-    Bootstrap bootstrap(options);
-    return run_bootstrapped(options, bootstrap);
-  } catch (const Stopped& stopped) {
-    if (!options.launched) complain(options, stopped.what());
-    return kExitStopped;
-  } catch (const std::exception& failure) {
-    complain(options, failure.what());
-    return kExitFailed;
-  }
+  return run_as_rank(options, "ztcp_perf", [&](Bootstrap& bootstrap) {
+    return std::make_unique<Rank>(options, bootstrap);
+  });
 }
 
 }  // namespace ztcp::perf

@@ -11,6 +11,7 @@
 #include "tools/common/write_all.h"
 #include "tools/ztcp_perf/failure.h"
 #include "tools/ztcp_perf/interrupt.h"
+#include "tools/ztcp_perf/plugin_log.h"
 #include "tools/ztcp_perf/plugin_table.h"
 #include "tools/ztcp_perf/probe/hex.h"
 #include "tools/ztcp_perf/probe/lines.h"

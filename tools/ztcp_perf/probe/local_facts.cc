@@ -28,21 +28,6 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// The file of a library that the loader found by its name.
-std::string path_of(const std::string& plugin) {
-  if (plugin.find('/') != std::string::npos) return plugin;
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);)
-    if (line.ends_with("/" + plugin)) return line.substr(line.find('/'));
-  return {};
-}
-
-std::string hash_of(const std::string& plugin) {
-  std::ifstream file(path_of(plugin), std::ios::binary);
-  if (!file) return "unknown";
-  return short_hash(std::string(std::istreambuf_iterator<char>(file), {}));
-}
-
 int mtu_of_interface(const std::string& interface) {
   if (interface.empty() || interface.find('/') != std::string::npos) return 0;
   const std::string text = first_line("/sys/class/net/" + interface + "/mtu");
@@ -93,6 +78,20 @@ std::vector<NicFacts> nics_of(Net& net, const std::optional<config::Fabric>& fab
 }
 
 }  // namespace
+
+std::string path_of(const std::string& plugin) {
+  if (plugin.find('/') != std::string::npos) return plugin;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (line.ends_with("/" + plugin)) return line.substr(line.find('/'));
+  return {};
+}
+
+std::string hash_of(const std::string& plugin) {
+  std::ifstream file(path_of(plugin), std::ios::binary);
+  if (!file) return "unknown";
+  return short_hash(std::string(std::istreambuf_iterator<char>(file), {}));
+}
 
 HostFacts local_facts(Net& net, const std::string& plugin, const std::vector<int>& only) {
   config::LiveMachine machine;

@@ -15,4 +15,9 @@ namespace ztcp::perf::probe {
 // ("ztcp0#2") are left out.
 HostFacts local_facts(Net& net, const std::string& plugin, const std::vector<int>& only);
 
+// The file of a loaded plugin, which the loader may have found by its name.
+std::string path_of(const std::string& plugin);
+// Begin of the SHA-256 of that file.
+std::string hash_of(const std::string& plugin);
+
 }  // namespace ztcp::perf::probe

@@ -170,9 +170,7 @@ void place(ProbeOptions& o, const Raw& raw) {
         "rank {} does not know where rank 0 is: give --rendezvous HOST:PORT, or "
         "--rendezvous-file FILE on a shared disk",
         o.rank);
-  const int port = perf::number_in(environment, "MASTER_PORT").value_or(kDefaultPort);
-  if (port == 0 || port > 65535) fail("MASTER_PORT={} is not a port", port);
-  o.rendezvous_port = static_cast<std::uint16_t>(port);
+  o.rendezvous_port = perf::rendezvous_port(environment);
 }
 
 void complete(ProbeOptions& o, const Raw& raw) {

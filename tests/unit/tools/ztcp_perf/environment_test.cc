@@ -66,6 +66,21 @@ TEST(PerfEnvironment, AShellInAnAllocationIsNotARank) {
   EXPECT_FALSE(place_in(variables({})));
 }
 
+TEST(PerfEnvironment, Rank0LeavesTheMasterPortToTorchrunsStore) {
+  EXPECT_EQ(rendezvous_port(variables({})), kDefaultPort);
+  EXPECT_EQ(rendezvous_port(variables({{"MASTER_PORT", "29500"}})), 29500);
+  EXPECT_EQ(rendezvous_port(
+                variables({{"MASTER_PORT", "29500"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}})),
+            29501);
+  EXPECT_EQ(rendezvous_port(
+                variables({{"MASTER_PORT", "29500"}, {"TORCHELASTIC_USE_AGENT_STORE", "False"}})),
+            29500);
+  EXPECT_EQ(rendezvous_port(
+                variables({{"MASTER_PORT", "65535"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}})),
+            65534);
+  EXPECT_THROW(rendezvous_port(variables({{"MASTER_PORT", "65536"}})), Failure);
+}
+
 TEST(PerfEnvironment, MalformedNumbersAreReportedWithTheirVariable) {
   try {
     place_in(variables({{"RANK", "zero"}, {"WORLD_SIZE", "2"}}));
