@@ -31,7 +31,7 @@ SCRIPTS = ["tools/quickstart", "tools/run-tests", "tools/run-release", "tools/ru
            "packaging/container/run", "bench/gpu/run", "bench/gpu/train", "bench/gpu/verbs", "bench/gpu/curves",
            "bench/side_by_side", "tests/chaos/chaos.py"]
 # Subcommands with options of their own.
-SUBCOMMANDS = {"ztcp_perf": ["probe"]}
+SUBCOMMANDS = {"ztcp_perf": ["probe", "check-job"]}
 # Programs that take words beside options: stages, scenarios, groups of packages.
 CHOOSERS = ["tools/run-tests", "tools/run-release", "tools/run-hostlab", "tools/install-packages"]
 # Variables of tools and scripts, which are no settings of the plugin.

@@ -6,6 +6,7 @@
 
 #include "tools/common/standard_streams.h"
 #include "tools/ztcp_perf/failure.h"
+#include "tools/ztcp_perf/job/check_job.h"
 #include "tools/ztcp_perf/launcher.h"
 #include "tools/ztcp_perf/options.h"
 #include "tools/ztcp_perf/probe/probe.h"
@@ -15,6 +16,7 @@ int main(int argc, char** argv) {
   using namespace ztcp::perf;
   ztcp::tools::keep_standard_streams();
   if (argc > 1 && std::strcmp(argv[1], "probe") == 0) return probe::run_probe(argc - 1, argv + 1);
+  if (argc > 1 && std::strcmp(argv[1], "check-job") == 0) return job::run_check_job(argc, argv);
   try {
     const Options options = parse_options(argc, argv);
     if (options.rank) {

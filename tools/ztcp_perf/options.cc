@@ -177,7 +177,8 @@ Options parse_options(int argc, char** argv) {
   o.command = fmt::format("{}", fmt::join(argv, argv + argc, " "));
   CLI::App app(
       "Measures any NCCL network plugin without NCCL: loads it and drives it the way NCCL's proxy "
-      "does. `ztcp_perf probe --help`: measures every pair of hosts and names the bad one.");
+      "does. `ztcp_perf probe --help`: measures every pair of hosts and names the bad one. "
+      "`ztcp_perf check-job --help`: tells what a job's NCCL will use, and whether it is faster.");
   app.set_version_flag("--version", "ztcp_perf " ZTCP_VERSION);
   std::string rendezvous;
   std::string secret_file;
