@@ -10,7 +10,11 @@
 // others; rte_memcpy overlaps its stores.
 //
 // Stores here strictly ascend, are naturally aligned, touch every byte once, and are never
-// non-temporal; x86 makes them visible in that order. The loads may come in any order.
+// non-temporal. The loads may come in any order.
+//
+// x86 makes stores visible in program order. On aarch64 the words of 8 bytes become visible whole
+// but in any order, except that the last word of each aligned line of 128 bytes, and each store of
+// less than a word, comes after all bytes before it. That is what the two protocols need.
 #pragma once
 
 #include <cstddef>

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "core/cpu_pause.h"
 #include "core/own_thread.h"
 
 namespace ztcp {
@@ -67,7 +68,7 @@ void WorkerThreads::wake(std::size_t worker) {
 
 bool WorkerThreads::wait_for(std::size_t) {
   if (++waits_ % kPauses != 0) {
-    __builtin_ia32_pause();
+    cpu_pause();
     return true;
   }
   yielder_.yield();
@@ -82,7 +83,7 @@ bool WorkerThreads::poll_for_work(std::size_t number) {
   do {
     for (int i = 0; i < kPolls; ++i) {
       if (work_(number)) return true;
-      __builtin_ia32_pause();
+      cpu_pause();
     }
   } while (!stopping_.load(std::memory_order_relaxed) &&
            std::chrono::steady_clock::now() < gives_up);

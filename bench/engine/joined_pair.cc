@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/cpu_pause.h"
+
 namespace ztcp::bench {
 namespace {
 
@@ -96,7 +98,7 @@ void JoinedPair::finish_copies() {
   if (copies == nullptr) return;
   while (!copies->is_idle()) {
     server_.on_timers(now_);
-    __builtin_ia32_pause();
+    cpu_pause();
   }
   post_receives();
   server_.on_timers(now_);

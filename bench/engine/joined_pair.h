@@ -11,7 +11,9 @@
 #include <span>
 #include <type_traits>
 #include <vector>
+#if !defined(__aarch64__)
 #include <x86intrin.h>
+#endif
 
 #include "core/frame.h"
 #include "core/worker_threads.h"
@@ -19,7 +21,17 @@
 
 namespace ztcp::bench {
 
-inline std::uint64_t read_cycles() { return __rdtsc(); }
+// Ticks of the CPU's constant counter. On x86 it runs at about the nominal clock of the CPU; Arm's
+// is slower, so that numbers for each byte compare only with others of the same CPU.
+inline std::uint64_t read_cycles() {
+#if defined(__aarch64__)
+  std::uint64_t ticks = 0;
+  asm volatile("isb; mrs %0, cntvct_el0" : "=r"(ticks)::"memory");
+  return ticks;
+#else
+  return __rdtsc();
+#endif
+}
 
 struct Cycles {
   std::uint64_t send = 0;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "core/cpu_pause.h"
 #include "core/log.h"
 #include "tools/common/atomic_file.h"
 #include "tools/common/standard_streams.h"
@@ -174,7 +175,7 @@ class Reporter {
 void rest(const Idle::Step& step) {
   switch (step.action) {
     case Idle::Action::kSpin:
-      __builtin_ia32_pause();
+      cpu_pause();
       return;
     case Idle::Action::kYield:
       sched_yield();

@@ -9,11 +9,10 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/cpu_pause.h"
 #include "core/yielder.h"
 
 namespace ztcp::comms {
-
-inline void cpu_pause() { __builtin_ia32_pause(); }
 
 class Baton {
  public:

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <sys/socket.h>
 
+#include "core/cpu_pause.h"
 #include "core/ordered_copy.h"
 
 namespace ztcp::sockets {
@@ -70,7 +71,7 @@ void BulkCall::run(std::span<std::byte> scratch) {
     if (errno == EINTR) continue;
     sys_errno = errno;
     if (sys_errno != EAGAIN || kind == Kind::kSend || ++tries > kMostTries) return;
-    for (int i = 0; i < kPausesBetweenTries; ++i) __builtin_ia32_pause();
+    for (int i = 0; i < kPausesBetweenTries; ++i) cpu_pause();
   } while (kind == Kind::kReceive && moved_bytes < enough_bytes);
   sys_errno = 0;
 }

@@ -3,7 +3,11 @@
 #include "transport/wire/checksum.h"
 
 #include <cstring>
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#else
 #include <immintrin.h>
+#endif
 
 namespace ztcp::wire::detail {
 namespace {
@@ -24,6 +28,31 @@ std::uint64_t sum_scalar(const std::byte* p, std::size_t n, std::uint64_t sum) n
   }
   return add_carry(sum, load_tail(p, n));
 }
+
+#if defined(__aarch64__)
+
+// Each 64-bit lane sums pairs of 32-bit words, exactly: sums of those fold to sums of 16-bit words.
+std::uint64_t sum_neon(const std::byte* p, std::size_t n) noexcept {
+  uint64x2_t sum0 = vdupq_n_u64(0);
+  uint64x2_t sum1 = sum0;
+  uint64x2_t sum2 = sum0;
+  uint64x2_t sum3 = sum0;
+  const auto load = [](const std::byte* from) {
+    return vreinterpretq_u32_u8(vld1q_u8(reinterpret_cast<const std::uint8_t*>(from)));
+  };
+  std::size_t done = 0;
+  for (; done + 64 <= n; done += 64) {
+    sum0 = vpadalq_u32(sum0, load(p + done));
+    sum1 = vpadalq_u32(sum1, load(p + done + 16));
+    sum2 = vpadalq_u32(sum2, load(p + done + 32));
+    sum3 = vpadalq_u32(sum3, load(p + done + 48));
+  }
+  const uint64x2_t sum = vaddq_u64(vaddq_u64(sum0, sum1), vaddq_u64(sum2, sum3));
+  const std::uint64_t words = add_carry(vgetq_lane_u64(sum, 0), vgetq_lane_u64(sum, 1));
+  return sum_scalar(p + done, n - done, words);
+}
+
+#else
 
 // How the vector kernels add. A 64-bit lane holds two 32-bit words of data, hi and lo. `all` sums
 // the lanes as they are, modulo 2^64; `high` sums hi alone, exactly. Then sum(lo) is all - (high <<
@@ -87,12 +116,18 @@ std::uint64_t sum_sse2(const std::byte* p, std::size_t n) noexcept {
   return sum_scalar(p + done, n - done, sum);
 }
 
+#endif
+
 }  // namespace
 
 std::uint64_t sum_words(const std::byte* data, std::size_t size_bytes) noexcept {
+#if defined(__aarch64__)
+  return sum_neon(data, size_bytes);
+#else
   // A load, a test and a predicted branch; ifunc resolvers conflict with the sanitizers.
   if (size_bytes >= 128 && __builtin_cpu_supports("avx2")) return sum_avx2(data, size_bytes);
   return sum_sse2(data, size_bytes);
+#endif
 }
 
 }  // namespace ztcp::wire::detail

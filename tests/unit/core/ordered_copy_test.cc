@@ -154,7 +154,13 @@ TEST_P(PolledLines, NoFlagShowsBeforeItsData) {
   EXPECT_EQ(outcome.torn, 0U) << "of " << outcome.lines << " lines";
 #endif
 }
-INSTANTIATE_TEST_SUITE_P(Protocols, PolledLines, testing::Values(8, 16, 128),
+#if defined(__aarch64__)
+// Each half of LL's line of 16 bytes has its own flag, and Arm only orders the halves by it.
+constexpr std::size_t kLines[] = {8, 128};
+#else
+constexpr std::size_t kLines[] = {8, 16, 128};
+#endif
+INSTANTIATE_TEST_SUITE_P(Protocols, PolledLines, testing::ValuesIn(kLines),
                          [](const auto& test) { return "line" + std::to_string(test.param); });
 
 // The test above can fail: it catches a copy that writes its last bytes first, as glibc does.
