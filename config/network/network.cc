@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-#include "config/network/netlink.h"
+#include "core/netlink.h"
 
 namespace ztcp::config {
 namespace {

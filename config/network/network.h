@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "config/network/netlink_message.h"
 #include "config/problem.h"
 #include "core/address.h"
+#include "core/netlink_message.h"
 #include "core/result.h"
 
 namespace ztcp::config {

@@ -16,13 +16,13 @@
 namespace ztcp::setup {
 namespace {
 
-using config::netlink::aligned;
-using config::netlink::Attribute;
-using config::netlink::Attributes;
-using config::netlink::behind;
-using config::netlink::Bytes;
-using config::netlink::NetlinkRequest;
-using config::netlink::read_as;
+using netlink::aligned;
+using netlink::Attribute;
+using netlink::Attributes;
+using netlink::behind;
+using netlink::Bytes;
+using netlink::NetlinkRequest;
+using netlink::read_as;
 
 // Minimum rest of a restored lease: time for its DHCP client to notice it.
 constexpr std::int64_t kShortestLeaseS = 600;
@@ -154,7 +154,7 @@ NetlinkRequest nexthop_request(const Recorded& recorded, unsigned index) {
 
 }  // namespace
 
-std::string recorded(const config::netlink::Message& message, unsigned index) {
+std::string recorded(const netlink::Message& message, unsigned index) {
   return fmt::format("{}:{}:{}", message.header.nlmsg_type, index,
                      to_hex(chars_of(message.payload)));
 }

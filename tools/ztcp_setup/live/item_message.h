@@ -8,22 +8,22 @@
 #include <string>
 #include <string_view>
 
-#include "config/network/netlink.h"
+#include "core/netlink.h"
 #include "tools/ztcp_setup/host/interface_state.h"
 
 namespace ztcp::setup {
 
 // For an item of the interface with the number `index`.
-std::string recorded(const config::netlink::Message& message, unsigned index);
+std::string recorded(const netlink::Message& message, unsigned index);
 
 // The request that restores it to an interface that has the number `index` now.
-Result<config::netlink::NetlinkRequest> request_for(const NetworkItem& item, unsigned index);
+Result<netlink::NetlinkRequest> request_for(const NetworkItem& item, unsigned index);
 
 // Conversions between bytes and strings.
-inline config::netlink::Bytes bytes_of(std::string_view text) {
+inline netlink::Bytes bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
-inline std::string_view chars_of(config::netlink::Bytes bytes) {
+inline std::string_view chars_of(netlink::Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 

@@ -13,10 +13,10 @@
 namespace ztcp::setup {
 namespace {
 
-using config::netlink::Attribute;
-using config::netlink::Attributes;
-using config::netlink::NetlinkRequest;
-using config::netlink::Session;
+using netlink::Attribute;
+using netlink::Attributes;
+using netlink::NetlinkRequest;
+using netlink::Session;
 
 Result<unsigned> index_of(const std::string& link) {
   const unsigned index = ::if_nametoindex(link.c_str());

@@ -23,9 +23,9 @@
 namespace ztcp::setup {
 namespace {
 
-using config::netlink::Attributes;
-using config::netlink::Bytes;
-using config::netlink::Message;
+using netlink::Attributes;
+using netlink::Bytes;
+using netlink::Message;
 
 constexpr std::uint32_t kForEver = 0xffffffff;
 
@@ -63,7 +63,7 @@ bool is_child(const InterfaceState& link) {
 std::int64_t expiry_of(const Attributes& address) {
   const Bytes bytes = address.find(IFA_CACHEINFO).value_or(Bytes());
   if (bytes.size() < sizeof(ifa_cacheinfo)) return 0;
-  const auto info = config::netlink::read_as<ifa_cacheinfo>(bytes);
+  const auto info = netlink::read_as<ifa_cacheinfo>(bytes);
   return info.ifa_valid == kForEver ? 0 : std::time(nullptr) + info.ifa_valid;
 }
 
@@ -90,25 +90,25 @@ bool worth_keeping(const rtmsg& header, const Attributes& route) {
 
 bool goes_through(const Attributes& route, unsigned index) {
   bool found = route.number(RTA_OIF) == index;
-  config::netlink::for_each_hop(route.find(RTA_MULTIPATH).value_or(Bytes()),
-                                [&](const rtnexthop& hop, const Attributes&) {
-                                  found |= static_cast<unsigned>(hop.rtnh_ifindex) == index;
-                                });
+  netlink::for_each_hop(route.find(RTA_MULTIPATH).value_or(Bytes()),
+                        [&](const rtnexthop& hop, const Attributes&) {
+                          found |= static_cast<unsigned>(hop.rtnh_ifindex) == index;
+                        });
   return found;
 }
 
 // Whether a nexthop group contains one of `ids`.
 bool has_member(Bytes members, const std::set<std::uint32_t>& ids) {
   bool found = false;
-  for (; !members.empty(); members = config::netlink::behind(members, sizeof(nexthop_grp)))
-    found |= ids.contains(config::netlink::read_as<nexthop_grp>(members).id);
+  for (; !members.empty(); members = netlink::behind(members, sizeof(nexthop_grp)))
+    found |= ids.contains(netlink::read_as<nexthop_grp>(members).id);
   return found;
 }
 
 // Reads one interface, dump by dump.
 class Reader {
  public:
-  Reader(config::netlink::Session& kernel, std::string name, unsigned index)
+  Reader(netlink::Session& kernel, std::string name, unsigned index)
       : kernel_(kernel), name_(std::move(name)), index_(index) {}
 
   Result<std::optional<InterfaceState>> read() {
@@ -194,7 +194,7 @@ class Reader {
     return {};
   }
 
-  config::netlink::Session& kernel_;
+  netlink::Session& kernel_;
   const std::string name_;
   const unsigned index_;
   InterfaceState state_;
@@ -205,8 +205,7 @@ class Reader {
 
 }  // namespace
 
-Result<std::optional<InterfaceState>> read_link(config::netlink::Session& kernel,
-                                                const std::string& name) {
+Result<std::optional<InterfaceState>> read_link(netlink::Session& kernel, const std::string& name) {
   const unsigned index = ::if_nametoindex(name.c_str());
   if (index == 0) return std::optional<InterfaceState>{};
   return Reader(kernel, name, index).read();

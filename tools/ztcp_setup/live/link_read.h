@@ -9,13 +9,12 @@
 #include <optional>
 #include <string>
 
-#include "config/network/netlink.h"
+#include "core/netlink.h"
 #include "tools/ztcp_setup/host/interface_state.h"
 
 namespace ztcp::setup {
 
 // Includes interfaces on top of it; without sysctls, which are files. Absent: no such interface.
-Result<std::optional<InterfaceState>> read_link(config::netlink::Session& kernel,
-                                                const std::string& name);
+Result<std::optional<InterfaceState>> read_link(netlink::Session& kernel, const std::string& name);
 
 }  // namespace ztcp::setup

@@ -260,13 +260,13 @@ std::optional<Holder> LiveHost::holder_of(const std::string& node) {
   return Holder{};
 }
 
-Result<config::netlink::Session*> LiveHost::netlink() {
-  if (!netlink_) netlink_ = ZTCP_TRY(config::netlink::Session::open());
+Result<netlink::Session*> LiveHost::netlink() {
+  if (!netlink_) netlink_ = ZTCP_TRY(netlink::Session::open());
   return &*netlink_;
 }
 
 Result<std::optional<InterfaceState>> LiveHost::link(const std::string& name) {
-  config::netlink::Session* kernel = ZTCP_TRY(netlink());
+  netlink::Session* kernel = ZTCP_TRY(netlink());
   std::optional<InterfaceState> state = ZTCP_TRY(read_link(*kernel, name));
   if (state) add_sysctls(machine_, *state);
   return state;

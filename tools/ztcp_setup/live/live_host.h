@@ -9,7 +9,7 @@
 #include <string>
 
 #include "config/machine/live_machine.h"
-#include "config/network/netlink.h"
+#include "core/netlink.h"
 #include "core/result.h"
 #include "tools/ztcp_setup/host/host.h"
 #include "tools/ztcp_setup/live/safe_path.h"
@@ -75,13 +75,13 @@ class LiveHost : public Host {
  private:
   std::string at(const std::string& path) const { return base_ + path; }
   std::optional<Holder> holder_in_sight(const std::string& node);
-  Result<config::netlink::Session*> netlink();
+  Result<netlink::Session*> netlink();
 
   const Purpose purpose_;
   std::string base_;  // Before each path: empty for "/".
   config::LiveMachine machine_;
   SafePath paths_;
-  std::optional<config::netlink::Session> netlink_;  // Opened when first needed.
+  std::optional<netlink::Session> netlink_;  // Opened when first needed.
 };
 
 }  // namespace ztcp::setup

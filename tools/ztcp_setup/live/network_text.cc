@@ -15,10 +15,10 @@
 namespace ztcp::setup {
 namespace {
 
-using config::netlink::Attributes;
-using config::netlink::behind;
-using config::netlink::Bytes;
-using config::netlink::Message;
+using netlink::Attributes;
+using netlink::behind;
+using netlink::Bytes;
+using netlink::Message;
 
 // "?" where there are too few bytes.
 std::string address_text(int family, Bytes bytes) {
@@ -38,7 +38,7 @@ std::string link_text(unsigned index) {
 std::string members_text(Bytes members) {
   std::string text;
   for (; !members.empty(); members = behind(members, sizeof(nexthop_grp))) {
-    const auto member = config::netlink::read_as<nexthop_grp>(members);
+    const auto member = netlink::read_as<nexthop_grp>(members);
     text += fmt::format("{}{}", text.empty() ? "" : "/", member.id);
     if (member.weight > 0) text += fmt::format(",{}", member.weight + 1);
   }
@@ -52,14 +52,14 @@ std::string via_text(int family, const Attributes& attributes) {
   const auto via = attributes.find(RTA_VIA);
   if (!via) return {};
   // A gateway of another family: the family, then its address.
-  const auto other = config::netlink::read_as<std::uint16_t>(*via);
+  const auto other = netlink::read_as<std::uint16_t>(*via);
   return fmt::format(" via {}{}", other == AF_INET6 ? "inet6 " : "",
                      address_text(other, via->subspan(std::min(sizeof(other), via->size()))));
 }
 
 std::string hops_text(int family, Bytes hops) {
   std::string text;
-  config::netlink::for_each_hop(hops, [&](const rtnexthop& hop, const Attributes& attributes) {
+  netlink::for_each_hop(hops, [&](const rtnexthop& hop, const Attributes& attributes) {
     text += fmt::format(" nexthop{} dev {} weight {}", via_text(family, attributes),
                         link_text(static_cast<unsigned>(hop.rtnh_ifindex)), hop.rtnh_hops + 1);
   });

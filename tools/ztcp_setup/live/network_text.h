@@ -7,15 +7,15 @@
 
 #include <string>
 
-#include "config/network/netlink_message.h"
+#include "core/netlink_message.h"
 
 namespace ztcp::setup {
 
-std::string address_command(const config::netlink::Message& message, const std::string& link);
-std::string neighbour_command(const config::netlink::Message& message, const std::string& link);
-std::string nexthop_command(const config::netlink::Message& message);
-std::string route_command(const config::netlink::Message& message);
+std::string address_command(const netlink::Message& message, const std::string& link);
+std::string neighbour_command(const netlink::Message& message, const std::string& link);
+std::string nexthop_command(const netlink::Message& message);
+std::string route_command(const netlink::Message& message);
 
-std::string mac_text(config::netlink::Bytes mac);  // "52:54:00:77:01:0a"
+std::string mac_text(netlink::Bytes mac);  // "52:54:00:77:01:0a"
 
 }  // namespace ztcp::setup

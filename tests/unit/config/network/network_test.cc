@@ -15,7 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "core/socket_address.h"
-#include "tests/unit/config/network/netlink_bytes.h"
+#include "tests/unit/core/netlink_bytes.h"
 
 namespace ztcp::config {
 namespace {

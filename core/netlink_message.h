@@ -16,7 +16,7 @@
 #include <span>
 #include <string>
 
-namespace ztcp::config::netlink {
+namespace ztcp::netlink {
 
 using Bytes = std::span<const std::byte>;
 
@@ -122,4 +122,4 @@ void for_each_hop(Bytes hops, Visit&& visit) {
   }
 }
 
-}  // namespace ztcp::config::netlink
+}  // namespace ztcp::netlink

@@ -3,9 +3,9 @@
 //
 // An rtnetlink session with the kernel: requests that change something, and dumps of its tables.
 // Bounded in time and memory; accepts only the kernel's reply to the current request. One thread at
-// a time. For tools.
+// a time; never one of the data path.
 //
-// Not libmnl: it has no archive to link, and the tools need no shared library beyond the C library.
+// Not libmnl: it has no archive to link, and we need no shared library beyond the C library.
 #pragma once
 
 #include <chrono>
@@ -14,11 +14,11 @@
 #include <memory>
 #include <vector>
 
-#include "config/network/netlink_message.h"
-#include "config/network/netlink_request.h"
+#include "core/netlink_message.h"
+#include "core/netlink_request.h"
 #include "core/result.h"
 
-namespace ztcp::config::netlink {
+namespace ztcp::netlink {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
@@ -48,6 +48,8 @@ class Session {
 
   // Errc::kSystem with the kernel's errno if it refuses.
   Status carry_out(NetlinkRequest request);
+  // The same for a request that the kernel answers with a message: calls visit for it.
+  Status query(NetlinkRequest request, const Visit& visit);
 
   // Calls visit for each message of a dump. A dump that was interrupted by a change is repeated,
   // and visited only once it is consistent: on failure nothing was visited.
@@ -65,4 +67,4 @@ class Session {
   std::uint32_t sequence_ = 0;
 };
 
-}  // namespace ztcp::config::netlink
+}  // namespace ztcp::netlink

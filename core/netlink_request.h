@@ -7,9 +7,9 @@
 #include <array>
 #include <string>
 
-#include "config/network/netlink_message.h"
+#include "core/netlink_message.h"
 
-namespace ztcp::config::netlink {
+namespace ztcp::netlink {
 
 class NetlinkRequest {
  public:
@@ -69,4 +69,4 @@ class NetlinkRequest {
   alignas(nlmsghdr) std::array<std::byte, kSize> buffer_{};
 };
 
-}  // namespace ztcp::config::netlink
+}  // namespace ztcp::netlink

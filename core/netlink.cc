@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "config/network/netlink.h"
+#include "core/netlink.h"
 
 #include <cerrno>
 #include <poll.h>
@@ -8,7 +8,7 @@
 
 #include "core/descriptor.h"
 
-namespace ztcp::config::netlink {
+namespace ztcp::netlink {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -86,6 +86,14 @@ Status Session::carry_out(NetlinkRequest request) {
   return {};
 }
 
+Status Session::query(NetlinkRequest request, const Visit& visit) {
+  request.header().nlmsg_flags |= NLM_F_ACK;
+  std::vector<std::byte> heard;
+  ZTCP_CHECK(exchange(request, heard));
+  for_each_message(heard, visit);
+  return {};
+}
+
 Status Session::dump(NetlinkRequest request, const Visit& visit) {
   for (int i = 0; i < kTries; ++i) {
     std::vector<std::byte> heard;
@@ -133,4 +141,4 @@ Result<Session::End> Session::exchange(NetlinkRequest& request, std::vector<std:
   return interrupted ? End::kInterrupted : End::kWhole;
 }
 
-}  // namespace ztcp::config::netlink
+}  // namespace ztcp::netlink

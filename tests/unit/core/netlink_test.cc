@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // Sessions with a simulated kernel, and some with the real one.
-#include "config/network/netlink.h"
+#include "core/netlink.h"
 
 #include <cerrno>
 #include <deque>
@@ -14,9 +14,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/unit/config/network/netlink_bytes.h"
+#include "tests/unit/core/netlink_bytes.h"
 
-namespace ztcp::config::netlink {
+namespace ztcp::netlink {
 namespace {
 
 using test::MessageBytes;
@@ -96,6 +96,11 @@ class Netlink : public testing::Test {
     });
   }
   Status carry_out() { return session_.carry_out(NetlinkRequest(RTM_NEWLINK, 0, ifinfomsg{})); }
+  Status query() {
+    return session_.query(NetlinkRequest(RTM_GETLINK, 0, ifinfomsg{}), [&](const Message& message) {
+      names.push_back(message.attributes<ifinfomsg>().text(IFLA_IFNAME));
+    });
+  }
 
   PlayedKernel* kernel = new PlayedKernel;  // Owned by the session.
   std::vector<std::string> names;
@@ -109,6 +114,16 @@ TEST_F(Netlink, AListIsReadToItsEnd) {
   ASSERT_TRUE(dump());
   EXPECT_THAT(names, ElementsAre("lo", "eth0", "eth1"));
   EXPECT_EQ(kernel->requests[0].nlmsg_flags, NLM_F_REQUEST | NLM_F_DUMP);
+}
+
+TEST_F(Netlink, AQueryIsAnsweredByAMessageAndARefusalVisitsNothing) {
+  kernel->answers = {{{link(2, "eth0")}, {refusal(0)}}, {{refusal(-ENODEV)}}};
+  EXPECT_TRUE(query());
+  EXPECT_THAT(names, ElementsAre("eth0"));
+  EXPECT_EQ(kernel->requests[0].nlmsg_flags, NLM_F_REQUEST | NLM_F_ACK);
+  names.clear();
+  EXPECT_EQ(query().error().sys_errno, ENODEV);
+  EXPECT_THAT(names, IsEmpty());
 }
 
 TEST_F(Netlink, AnAcknowledgementEndsARequestAndARefusalIsItsError) {
@@ -299,4 +314,4 @@ TEST(NetlinkKernel, ReceiveEndsAtItsDeadline) {
 }
 
 }  // namespace
-}  // namespace ztcp::config::netlink
+}  // namespace ztcp::netlink
