@@ -22,9 +22,10 @@ inline constexpr const char* kDefaultPath = "/usr/local/tfabric/tools/config/ztc
 inline constexpr const char* kDefaultRunDir = "/usr/local/tfabric/tools/run";
 
 // The driver of a NIC: pci = a DPDK port on vfio; memif = shared memory to a switch or peer process
-// on this machine; tap = a tun/tap descriptor; socket = an interface that stays with the kernel;
+// on this machine; tap = a tun/tap descriptor; xdp = AF_XDP sockets on an interface that stays with
+// the kernel; socket = an interface that stays with the kernel, over its TCP;
 // verbs = an RDMA device.
-enum class NicDriver : std::uint8_t { kPci, kMemif, kTap, kSocket, kVerbs };
+enum class NicDriver : std::uint8_t { kPci, kMemif, kTap, kXdp, kSocket, kVerbs };
 enum class MemifRole : std::uint8_t { kServer, kClient, kMesh };
 enum class HostClass : std::uint8_t { kIommu, kNoIommu, kUnprivileged };  // A, B, C.
 enum class PollerMode : std::uint8_t { kAuto, kDedicated, kShared };
@@ -48,7 +49,7 @@ struct Nic {
   NicDriver driver = NicDriver::kMemif;
   std::string pci;            // "0000:3b:00.0"; pci only.
   std::string kernel_driver;  // Driver before set-up: "virtio-pci".
-  MacAddress mac;             // For pci, memif and tap, like gateway, VLAN and MTU.
+  MacAddress mac;             // For pci, memif and tap, like gateway and VLAN.
   IpPrefix address;
   std::optional<IpAddress> gateway;
   std::uint16_t vlan_id = 0;
@@ -69,9 +70,10 @@ struct Nic {
   std::uint32_t nccl_devices = 0;  // NCCL devices it is exposed as; 0: automatic. Not verbs.
   // tap
   std::string tap_interface;
-  // socket
+  // socket and xdp
   std::string interface;  // "eth1"; without a config perhaps an address's label: "eth1:2".
   // socket and verbs: the ports on which processes of this host listen; 0, never in a file: any.
+  // xdp: the source ports of its connections.
   std::uint16_t first_port = 7472;
   std::uint16_t last_port = 7535;
   // verbs

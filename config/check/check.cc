@@ -118,6 +118,7 @@ constexpr unsigned kind(NicDriver driver) { return 1U << static_cast<unsigned>(d
 constexpr unsigned kPci = kind(NicDriver::kPci);
 constexpr unsigned kMemif = kind(NicDriver::kMemif);
 constexpr unsigned kTap = kind(NicDriver::kTap);
+constexpr unsigned kXdp = kind(NicDriver::kXdp);
 constexpr unsigned kSocket = kind(NicDriver::kSocket);
 constexpr unsigned kVerbs = kind(NicDriver::kVerbs);
 
@@ -141,6 +142,9 @@ constexpr NicCheck kNicChecks[] = {
     {kMemif, check_memif_socket},  //
     {kTap, check_tap_device},      //
     {kTap, check_tap_interface},
+    {kXdp, check_xdp_interface},
+    {kXdp, check_xdp_ports},
+    {kXdp, check_xdp_rights},
     {kSocket, check_socket_interface},
     {kSocket, check_socket_network},
     {kSocket | kVerbs, check_listening_ports},

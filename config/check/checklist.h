@@ -70,6 +70,10 @@ Next check_memif_socket(Checklist& list, const Nic& nic);
 // tap.cc
 Next check_tap_device(Checklist& list, const Nic& nic);
 Next check_tap_interface(Checklist& list, const Nic& nic);
+// xdp.cc
+Next check_xdp_interface(Checklist& list, const Nic& nic);
+Next check_xdp_ports(Checklist& list, const Nic& nic);
+Next check_xdp_rights(Checklist& list, const Nic& nic);
 // socket.cc
 Next check_socket_interface(Checklist& list, const Nic& nic);
 Next check_socket_network(Checklist& list, const Nic& nic);

@@ -17,7 +17,7 @@ constexpr std::uint32_t kSlowestMbps = 1000;
 // The speed that the NIC reports; 0: unknown.
 std::uint32_t told_mbps(Checklist& list, const Nic& nic) {
   if (nic.driver == NicDriver::kVerbs) return list.rdma_port(nic).speed_mbps;
-  if (nic.driver != NicDriver::kSocket) return 0;
+  if (nic.driver != NicDriver::kSocket && nic.driver != NicDriver::kXdp) return 0;
   const auto told = read_number(list.machine, "/sys/class/net/" + nic.interface + "/speed");
   return told && *told > 0 ? static_cast<std::uint32_t>(*told) : 0;
 }
@@ -26,8 +26,7 @@ std::uint32_t told_mbps(Checklist& list, const Nic& nic) {
 
 void check_speed_units(Checklist& list) {
   for (const Nic& nic : list.fabric.nics) {
-    const bool is_real = nic.driver == NicDriver::kPci || nic.driver == NicDriver::kSocket ||
-                         nic.driver == NicDriver::kVerbs;
+    const bool is_real = nic.driver != NicDriver::kMemif && nic.driver != NicDriver::kTap;
     if (!is_real || nic.speed_mbps == 0 || nic.speed_mbps >= kSlowestMbps ||
         told_mbps(list, nic) == nic.speed_mbps)
       continue;

@@ -100,10 +100,11 @@ class NicValidator {
 
   void validate_mtu() {
     const Key* known = find_key("nic", "mtu_bytes");
-    if (nic_.driver == NicDriver::kPci && nic_.mtu_bytes > known->max_pci)
+    const bool is_of_nic = nic_.driver == NicDriver::kPci || nic_.driver == NicDriver::kXdp;
+    if (is_of_nic && nic_.mtu_bytes > known->max_pci)
       fault("mtu_bytes",
-            fmt::format("mtu_bytes = {} is outside {}..{} bytes for driver = \"pci\"",
-                        nic_.mtu_bytes, known->min, known->max_pci),
+            fmt::format("mtu_bytes = {} is outside {}..{} bytes for driver = \"{}\"",
+                        nic_.mtu_bytes, known->min, known->max_pci, driver()),
             "write the MTU of the network, usually 1500, 8500 or 9000");
   }
 
@@ -149,7 +150,7 @@ class NicValidator {
 
   bool is_of_userspace_tcp() const {
     return nic_.driver == NicDriver::kPci || nic_.driver == NicDriver::kMemif ||
-           nic_.driver == NicDriver::kTap;
+           nic_.driver == NicDriver::kTap || nic_.driver == NicDriver::kXdp;
   }
 
   // Why no host can have this address; null: one can.
@@ -197,6 +198,13 @@ class NicValidator {
   }
 
   void validate_ports() {
+    const std::uint16_t listening = state_.fabric.messages.listen_port;
+    if (nic_.driver == NicDriver::kXdp && nic_.first_port <= listening &&
+        listening <= nic_.last_port && state_.has(key("last_port")))
+      fault("last_port",
+            fmt::format("messages.listen_port = {} is among the source ports {}-{}", listening,
+                        nic_.first_port, nic_.last_port),
+            "write first_port and last_port of a range without it");
     if (nic_.first_port <= nic_.last_port) return;
     if (!state_.has(key("last_port")))
       fault("first_port",

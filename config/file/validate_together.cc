@@ -113,6 +113,7 @@ void validate_queues(ParseState& state, std::size_t index) {
         nic_key(index, "queues"),
         fmt::format("queues = \"auto\", but nic \"{}\" is not on PCI", nic.name),
         "write a number, the same for all NICs of a mesh, or remove queues");
+  if (nic.driver == NicDriver::kXdp) return;
   if (nic.memif_role != MemifRole::kMesh && nic.queues != 1)
     return state.find_fault(
         nic_key(index, "queues"),

@@ -46,6 +46,13 @@ mac = "02:5a:00:00:00:0{host}"
 memif_socket = "host{host}.sock"
 mtu_bytes = {mtu}
 """
+PAST_KERNEL = """driver = "xdp"
+interface = "data"
+first_port = 61000
+last_port = 65535
+queues = {lanes}
+mtu_bytes = {mtu}
+"""
 # linux/ethtool.h. A veth has NAPI instances, one for each of its queues, if it joins segments
 # (GRO), and uses them for frames that its other end cut (no TSO).
 ETHTOOL_FEATURES = """
@@ -61,6 +68,8 @@ for command in (0x1F, 0x24, 0x2C):
     request = array.array("B", struct.pack("II", command, 0))
     fcntl.ioctl(socket.socket(), 0x8946, struct.pack("16sP", b"data", request.buffer_info()[0]))
 """
+# No checksum left to a NIC that no frame passes: AF_XDP does not tell that it is missing.
+FULL_CHECKSUMS = NO_OFFLOADS.replace("0x1F", "0x17, 0x1F")
 NETWORKS = {4: "10.66.0.{}/24", 6: "fd66::{}/64"}
 BOOT_NETWORKS = {4: "10.67.0.{}/24", 6: "fd67::{}/64"}
 ENTERED = "E2E_IN_NAMESPACE"
@@ -87,13 +96,13 @@ class Hosts(Fabric):
     """A fabric of two hosts; rank N runs on host N."""
 
     def __init__(self, mtu=1500, family=4, switched=(), bypassing=(), tuner=None, queues=1, messages="", merged=False,
-                 between_mtu=None, boot_family=4):
+                 between_mtu=None, boot_family=4, past_kernel=(), lanes=1):
         """`switched`: arguments of the switch; `bypassing`: hosts with userspace TCP, which need
         the switch. `tuner`: ZTCP_TUNER, which must be off when only one host bypasses its kernel.
         `queues`: of `data`, each way. `messages`: more keys of that section. `merged`: a second
         interface `more`, merged with `data` into one device. `between_mtu`: MTU of a link between
         two bridges, which drop larger packets silently. `boot_family`: of the interface `boot`;
-        start_pair() needs IPv4."""
+        start_pair() needs IPv4. `past_kernel`: hosts with AF_XDP on `data`, and their lanes."""
         # The base class would write a fabric of software NICs.
         self.folder = tempfile.mkdtemp(prefix="ztcp-e2e.", dir="/tmp")
         self.ranks = 2
@@ -101,7 +110,7 @@ class Hosts(Fabric):
         self.mtu = mtu
         self.networks = NETWORKS[family]
         self.bypassing = bypassing
-        self.tuner = tuner or ("off" if len(bypassing) == 1 else "on")
+        self.tuner = tuner or ("off" if len(bypassing) + len(past_kernel) == 1 else "on")
         self.configs = []
         self.keepers = []
         # At 5 % loss one connection in a hundred loses both SYNs that fit in 3 s, or their answers.
@@ -109,11 +118,12 @@ class Hosts(Fabric):
         try:
             for host in range(2):
                 self.configs.append(os.path.join(self.folder, f"host{host}.conf"))
-                nic = CONFIG + (OURS if host in bypassing else KERNELS) + (MORE if merged else "")
+                kind = OURS if host in bypassing else PAST_KERNEL if host in past_kernel else KERNELS
+                nic = CONFIG + kind + (MORE if merged else "")
                 os.mkdir(os.path.join(self.folder, f"run{host}"))
                 with open(self.configs[host], "w", encoding="utf-8") as file:
                     file.write(nic.format(host=host, address=self.address(host), mtu=mtu, timeout_ms=timeout_ms,
-                                          messages=messages, end=host + 1))
+                                          messages=messages, end=host + 1, lanes=lanes))
                 self.keepers.append(self.keep_namespace())
             self.config = self.configs[0]
             self.join("boot", 1500)
@@ -123,6 +133,9 @@ class Hosts(Fabric):
                 self.join_by_bridges(mtu, between_mtu)
             else:
                 self.join("data", mtu, queues)
+            if past_kernel:
+                for host in range(2):
+                    self.on(host, sys.executable, "-c", FULL_CHECKSUMS)
             if merged:
                 self.join("more", mtu)
             for host in range(2):

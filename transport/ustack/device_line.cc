@@ -19,6 +19,8 @@ std::string nic_text(const config::Nic& nic) {
       return fmt::format("memif {} {}", nic.memif_socket, nic.memif_id);
     case NicDriver::kTap:
       return "tap " + nic.tap_interface;
+    case NicDriver::kXdp:
+      return "AF_XDP on " + nic.interface;
     case NicDriver::kSocket:
     case NicDriver::kVerbs:
       break;  // Another transport's.
@@ -54,6 +56,9 @@ std::string path_text(const config::Fabric& fabric, const config::Nic& nic) {
       return "shared memory inside this machine; sends copy once: no NIC reads user memory";
     case NicDriver::kTap:
       return "kernel bypass off: frames go through a tap device, which copies them";
+    case NicDriver::kXdp:
+      return "kernel bypass for ztcp's TCP ports; the interface stays with the kernel; sends copy "
+             "once";
     case NicDriver::kSocket:
     case NicDriver::kVerbs:
       break;

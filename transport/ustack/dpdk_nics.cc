@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The NicSource of the product: DPDK ports, tap interfaces and memory meshes, claimed by lock
-// files.
+// The NicSource of the product: DPDK ports, tap and AF_XDP interfaces and memory meshes, claimed by
+// lock files.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -24,6 +24,7 @@
 #include "transport/link/eal.h"
 #include "transport/link/shm_link.h"
 #include "transport/link/tap_link.h"
+#include "transport/link/xdp_link.h"
 #include "transport/plan/device_plan.h"
 #include "transport/stats/process_page.h"
 #include "transport/ustack/nic.h"
@@ -85,7 +86,9 @@ class DpdkNics final : public NicSource {
     if (has_room_for_.empty())
       for (const config::Nic* one : expected_with(nic)) has_room_for_.insert(one->name);
     Result<std::vector<std::unique_ptr<link::Link>>> opened =
-        nic.driver == config::NicDriver::kPci ? open_pci(nic) : open_each(nic);
+        nic.driver == config::NicDriver::kPci   ? open_pci(nic)
+        : nic.driver == config::NicDriver::kXdp ? link::open_xdp(xdp_config(nic))
+                                                : open_each(nic);
     if (!opened && opened.error().code == Errc::kOutOfMemory && !has_room_for_.contains(nic.name))
       log::warn(
           "{}: this process reserved DPDK's memory for {} before it drove GPU {}, and that memory "
@@ -114,7 +117,8 @@ class DpdkNics final : public NicSource {
         tap.mtu_bytes = nic.mtu_bytes;
         return link::open_tap(tap);
       }
-      case config::NicDriver::kPci:  // open_pci(): one port has all queues.
+      case config::NicDriver::kPci:  // One port has all queues.
+      case config::NicDriver::kXdp:
       case config::NicDriver::kSocket:
       case config::NicDriver::kVerbs:
         break;
@@ -212,6 +216,18 @@ class DpdkNics final : public NicSource {
     const auto index = static_cast<std::size_t>(&nic - fabric_.nics.data());
     return static_cast<std::uint16_t>(
         plan::plan_device(plan::facts_of(fabric_, index), cpus_, fabric_.poller).lanes.size());
+  }
+
+  link::XdpConfig xdp_config(const config::Nic& nic) const {
+    link::XdpConfig out;
+    out.interface = nic.interface;
+    out.address = nic.address.address;
+    out.listen_port = fabric_.messages.listen_port;
+    out.first_port = nic.first_port;
+    out.last_port = nic.last_port;
+    out.mtu_bytes = nic.mtu_bytes;
+    out.lanes = queues_of(nic);
+    return out;
   }
 
   link::PciConfig pci_config(const config::Nic& nic) const {

@@ -96,7 +96,9 @@ std::string obstacle(const config::Nic& nic, const ListenAddress& peer) {
     return "is on a network, and the peer's is shared memory between processes of its host";
   const IpAddress address = peer.endpoint.address;
   const IpAddress own = nic.address.address;
-  const bool has_gateway = nic.gateway.has_value() && !own.is_link_local_v6();
+  // The kernel knows the routes of its own interface.
+  const bool has_gateway =
+      nic.driver == config::NicDriver::kXdp || (nic.gateway.has_value() && !own.is_link_local_v6());
   if (own.is_v4() == address.is_v4() &&
       (nic.address.contains(address) || address.is_link_local_v6() || has_gateway))
     return {};

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <functional>
 #include <sys/random.h>
 
 #include "config/mesh.h"
+#include "core/pci_path.h"
 #include "transport/comms/session_config.h"
 #include "transport/plan/nccl_devices.h"
 #include "transport/tcp/auto_control.h"
@@ -49,6 +51,13 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   out.stack.mac = link.mac;
   out.stack.address = nic.address;
   out.stack.gateway = nic.gateway.value_or(IpAddress());
+  if (nic.driver == config::NicDriver::kXdp) {
+    // Every destination counts as a neighbour: the link answers with the MAC address of the
+    // kernel's next hop.
+    out.stack.address.length = 0;
+    out.stack.ephemeral_port_first = nic.first_port;
+    out.stack.ephemeral_port_last = nic.last_port;
+  }
   out.stack.vlan_id = nic.vlan_id;
   if (nic.vlan_priority >= 0)
     out.stack.vlan_priority = static_cast<std::uint8_t>(nic.vlan_priority);
@@ -102,6 +111,10 @@ DeviceProperties device_properties(const config::Fabric& fabric, const config::N
     if (realpath(link.c_str(), resolved) != nullptr) out.pci_path = resolved;
   }
   for (const std::uint8_t byte : nic.mac.bytes) out.guid = out.guid << 8U | byte;
+  if (nic.driver == config::NicDriver::kXdp) {
+    out.pci_path = pci_path_of(sys_root, sys_root + "/class/net/" + nic.interface + "/device");
+    out.guid = std::hash<std::string>()(nic.interface);
+  }
   out.speed_mbps = config::told_speed_mbps(nic);
   out.max_receives = static_cast<int>(kMaxReceives);
   out.nccl_devices = nccl_devices(fabric, nic, fabric.tunes_channels);

@@ -63,6 +63,29 @@ constexpr const char* kPathAdvice =
     "set one MTU on the NICs, switches and tunnels of this network and as mtu_bytes in each "
     "host's ztcp.conf (ztcp_setup --check)";
 
+struct LossWords {
+  const char* reason;
+  const char* advice;
+  const char* where;
+};
+
+LossWords words_of(LinkState lost) {
+  switch (lost) {
+    case LinkState::kReset:
+      return {"was reset by its host or its firmware", "start the job again", "NIC reset"};
+    case LinkState::kDetached:
+      return {"has lost its XDP program: the kernel receives its frames now",
+              "leave ztcp's program on the interface while jobs run, and start the job again",
+              "XDP program detached"};
+    case LinkState::kGone:
+    case LinkState::kUp:
+    case LinkState::kDown:
+      break;
+  }
+  return {"was taken out of this machine", "put it back, run ztcp_setup and start the job again",
+          "NIC taken out"};
+}
+
 }  // namespace
 
 std::string warning(const Finding& finding) {
@@ -87,19 +110,12 @@ std::string summary(const NicCounts& counts) {
 }
 
 std::string NicLog::lost_reason(LinkState state) const {
-  return "NIC " + name_ + " (" + link_description_ + ") " +
-         (state == LinkState::kReset ? "was reset by its host or its firmware"
-                                     : "was taken out of this machine");
+  return "NIC " + name_ + " (" + link_description_ + ") " + words_of(state).reason;
 }
 
-const char* NicLog::lost_advice(LinkState state) {
-  return state == LinkState::kReset ? "start the job again"
-                                    : "put it back, run ztcp_setup and start the job again";
-}
+const char* NicLog::lost_advice(LinkState state) { return words_of(state).advice; }
 
-Error NicLog::lost_error(LinkState state) {
-  return {Errc::kNoDevice, 0, state == LinkState::kReset ? "NIC reset" : "NIC taken out"};
-}
+Error NicLog::lost_error(LinkState state) { return {Errc::kNoDevice, 0, words_of(state).where}; }
 
 void NicLog::link_lost(LinkState state) {
   add(log::Level::kWarn, [&] {

@@ -57,6 +57,9 @@ std::string carrier_advice(const config::Nic& nic) {
                  : "is ztcp_switch, or the process at the other end, running?";
     case config::NicDriver::kTap:
       return fmt::format("is the interface up? See ip link show {}", nic.tap_interface);
+    case config::NicDriver::kXdp:
+      return fmt::format("is the interface up, and its cable in? See ip link show {}",
+                         nic.interface);
     case config::NicDriver::kPci:
       return "check its cable and the switch's port; for a virtual machine's NIC, check its host";
     case config::NicDriver::kSocket:
@@ -310,8 +313,7 @@ Status UstackTransport::add_lane(Nic& nic, std::unique_ptr<link::Link> link,
   try {
     auto backend = std::make_unique<Lane>(comms::Poller::read_clock(), poller.name, std::move(link),
                                           engine, carrier_advice(config), workers);
-    if (config.driver == config::NicDriver::kPci || config.driver == config::NicDriver::kTap)
-      backend->log_carrier();
+    if (config.driver != config::NicDriver::kMemif) backend->log_carrier();
     nic.pollers.push_back(std::make_unique<comms::Poller>(std::move(poller), std::move(backend)));
   } catch (const std::bad_alloc&) {
     log::warn(
@@ -367,6 +369,7 @@ bool carries(const config::Nic& nic) {
     case config::NicDriver::kPci:
     case config::NicDriver::kMemif:
     case config::NicDriver::kTap:
+    case config::NicDriver::kXdp:
       return true;
     case config::NicDriver::kSocket:
     case config::NicDriver::kVerbs:

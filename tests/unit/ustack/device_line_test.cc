@@ -108,7 +108,9 @@ INSTANTIATE_TEST_SUITE_P(
         LineCase{"no_iommu", config::NicDriver::kPci, config::HostClass::kNoIommu,
                  "without an IOMMU user pages may move"},
         LineCase{"tap", config::NicDriver::kTap, config::HostClass::kUnprivileged,
-                 "kernel bypass off"}),
+                 "kernel bypass off"},
+        LineCase{"xdp", config::NicDriver::kXdp, config::HostClass::kUnprivileged,
+                 "kernel bypass for ztcp's TCP ports; the interface stays with the kernel"}),
     [](const auto& row) { return row.param.name; });
 
 }  // namespace

@@ -127,6 +127,16 @@ TEST(NicLog, ResetHasItsOwnTextAndAdvice) {
             "it has failed: start the job again");
 }
 
+TEST(NicLog, DetachedProgramHasItsOwnTextAndAdvice) {
+  comms::DeferredLog deferred_log;
+  NicLog log("ztcp0", "xdp eth0", deferred_log);
+  log.link_lost(LinkState::kDetached);
+  EXPECT_EQ(deferred_log.take()[0].text,
+            "ztcp0: NIC ztcp0 (xdp eth0) has lost its XDP program: the kernel receives its frames "
+            "now; every connection on it has failed: leave ztcp's program on the interface while "
+            "jobs run, and start the job again");
+}
+
 TEST(NicLog, LogsAChangeOfCongestionControlOnceAMinuteForEachHost) {
   comms::DeferredLog deferred_log;
   NicLog log("ztcp0", "memory", deferred_log);

@@ -70,7 +70,9 @@ void judge_config(const PlanInput& input, Plan& plan) {
                nic.driver != config::NicDriver::kVerbs;
       }))
     plan.note(Severity::kFault, "config", path,
-              "is a fabric of software NICs, written with --local or by hand; not changed", mend);
+              "is a fabric of NICs that this tool does not choose (memif, tap, xdp), written with "
+              "--local or by hand; not changed",
+              mend);
   else if (std::any_of(nics.begin(), nics.end(),
                        [&](const config::Nic& nic) { return nic.driver != first; }))
     plan.note(Severity::kFault, "config", path,

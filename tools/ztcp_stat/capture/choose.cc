@@ -19,6 +19,7 @@ std::string obstacle(const config::Fabric& fabric, const std::string& device) {
       case config::NicDriver::kPci:
       case config::NicDriver::kMemif:
       case config::NicDriver::kTap:
+      case config::NicDriver::kXdp:
         return {};
       case config::NicDriver::kSocket:
         return fmt::format(

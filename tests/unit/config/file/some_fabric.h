@@ -14,12 +14,18 @@ inline config::Nic some_nic(config::NicDriver driver) {
   nic.name = "ztcp0";
   nic.driver = driver;
   nic.address = *parse_ipv4_prefix("10.0.0.1/24");
-  if (driver != config::NicDriver::kSocket && driver != config::NicDriver::kVerbs)
+  if (driver == config::NicDriver::kPci || driver == config::NicDriver::kMemif ||
+      driver == config::NicDriver::kTap)
     nic.mac = *parse_mac("02:00:00:00:00:01");
   if (driver == config::NicDriver::kPci) nic.pci = "0000:3b:00.0";
   if (driver == config::NicDriver::kMemif) nic.memif_socket = "/run/a.sock";
   if (driver == config::NicDriver::kTap) nic.tap_interface = "tap0";
-  if (driver == config::NicDriver::kSocket) nic.interface = "eth0";
+  if (driver == config::NicDriver::kSocket || driver == config::NicDriver::kXdp)
+    nic.interface = "eth0";
+  if (driver == config::NicDriver::kXdp) {
+    nic.first_port = 61000;
+    nic.last_port = 65535;
+  }
   if (driver == config::NicDriver::kVerbs) nic.device = "mlx5_0";
   return nic;
 }

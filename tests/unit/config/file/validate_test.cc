@@ -94,6 +94,19 @@ INSTANTIATE_TEST_SUITE_P(
         MessageCase{"tap_missing",
                     replaced(nic_with("\"memif\"", "\"tap\""), "memif_socket = \"a.sock\"\n", ""),
                     "2:1", "tap_interface is missing; driver = \"tap\" needs it"},
+        MessageCase{"xdp_ports_missing",
+                    "schema = 1\n[[nic]]\nname = \"a\"\ndriver = \"xdp\"\ninterface = \"eth0\"\n"
+                    "address = \"10.0.0.1/24\"\nlast_port = 65535\n",
+                    "2:1", "first_port is missing; driver = \"xdp\" needs it"},
+        MessageCase{"xdp_listens_among_source_ports",
+                    "schema = 1\n[[nic]]\nname = \"a\"\ndriver = \"xdp\"\ninterface = \"eth0\"\n"
+                    "address = \"10.0.0.1/24\"\nfirst_port = 7000\nlast_port = 7500\n",
+                    "8:13", "messages.listen_port = 7471 is among the source ports 7000-7500"},
+        MessageCase{"xdp_mtu",
+                    "schema = 1\n[[nic]]\nname = \"a\"\ndriver = \"xdp\"\ninterface = \"eth0\"\n"
+                    "address = \"10.0.0.1/24\"\nfirst_port = 61000\nlast_port = 65535\n"
+                    "mtu_bytes = 9300\n",
+                    "9:13", "mtu_bytes = 9300 is outside 576..9216 bytes for driver = \"xdp\""},
         MessageCase{"key_of_other_driver", nic_with("name", "pci = \"0000:3b:00.0\"\nname"), "3:7",
                     "pci is for driver = \"pci\", this NIC has \"memif\"", "remove pci"},
         MessageCase{"driver_unknown", nic_with("\"memif\"", "\"memfi\""), "4:10",
@@ -197,8 +210,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "remove mac"},
         MessageCase{"mtu_of_the_kernels", of(kSocketNic, "name", "mtu_bytes = 9000\nname"), "3:13",
                     "mtu_bytes is for driver = \"pci\", \"memif\", \"tap\""},
-        MessageCase{"ports_of_another", nic_with("name", "first_port = 9\nname"), "3:14",
-                    "first_port is for driver = \"socket\", \"verbs\", this NIC has \"memif\""},
+        MessageCase{
+            "ports_of_another", nic_with("name", "first_port = 9\nname"), "3:14",
+            "first_port is for driver = \"xdp\", \"socket\", \"verbs\", this NIC has \"memif\""},
         MessageCase{"port_range", of(kSocketNic, "name", "first_port = 0\nname"), "3:14",
                     "first_port = 0 is outside 1..65535"},
         MessageCase{"ports_in_turn", of(kSocketNic, "name", "first_port = 9\nlast_port = 8\nname"),

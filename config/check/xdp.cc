@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Checks an interface for AF_XDP, and the ports that its program sends past the kernel.
+#include <algorithm>
+#include <bitset>
+#include <charconv>
+#include <string>
+#include <string_view>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "config/check/checklist.h"
+#include "config/machine/readings.h"
+
+namespace ztcp::config {
+namespace {
+
+constexpr const char* kRange = "/proc/sys/net/ipv4/ip_local_port_range";
+constexpr const char* kReserved = "/proc/sys/net/ipv4/ip_local_reserved_ports";
+
+using Ports = std::bitset<65536>;
+
+void add_range(Ports& ports, unsigned first, unsigned last) {
+  for (unsigned port = first; port <= last && port < ports.size(); ++port) ports.set(port);
+}
+
+// "8080,61000-65535"
+Ports reserved_ports(std::string_view text) {
+  Ports ports;
+  while (!text.empty()) {
+    const std::string_view item = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), item.size() + 1));
+    unsigned first = 0;
+    const char* const end = item.data() + item.size();
+    const auto [dash, fault] = std::from_chars(item.data(), end, first);
+    if (fault != std::errc{}) continue;
+    unsigned last = first;
+    if (dash != end && *dash == '-') std::from_chars(dash + 1, end, last);
+    add_range(ports, first, last);
+  }
+  return ports;
+}
+
+// The ports that the kernel gives to connections that ask for none.
+Ports ephemeral_ports(Machine& machine) {
+  Ports ports;
+  const auto range = read_line(machine, kRange);
+  if (!range) return ports;
+  unsigned first = 0;
+  unsigned last = 0;
+  const char* const end = range->data() + range->size();
+  const char* at = std::from_chars(range->data(), end, first).ptr;
+  while (at != end && (*at == ' ' || *at == '\t')) ++at;
+  std::from_chars(at, end, last);
+  add_range(ports, first, last);
+  return ports & ~reserved_ports(read_line(machine, kReserved).value_or(std::string()));
+}
+
+// "a bond"; empty: frames of a NIC.
+std::string_view kind_of(Machine& machine, const std::string& folder) {
+  if (exists(machine, folder + "/bonding")) return "a bond";
+  if (exists(machine, folder + "/bridge")) return "a bridge";
+  const auto uevent = machine.read_value(folder + "/uevent");
+  if (uevent && uevent->find("DEVTYPE=vlan") != std::string::npos) return "a VLAN";
+  return {};
+}
+
+bool has_right(Machine& machine, unsigned bit) {
+  const auto status = machine.read_value("/proc/self/status");
+  if (!status) return true;
+  const auto at = status->find("CapEff:");
+  if (at == std::string::npos) return true;
+  const std::string_view text = std::string_view(*status).substr(at + 7);
+  const auto first = text.find_first_not_of(" \t");
+  std::uint64_t rights = 0;
+  if (first != std::string_view::npos)
+    std::from_chars(text.data() + first, text.data() + text.size(), rights, 16);
+  return (rights >> bit & 1U) != 0;
+}
+
+}  // namespace
+
+Next check_xdp_interface(Checklist& list, const Nic& nic) {
+  const std::string folder = "/sys/class/net/" + nic.interface;
+  const auto mtu = read_line(list.machine, folder + "/mtu");
+  if (!mtu) {
+    list.fault(
+        "xdp", nic.name,
+        fmt::format("interface = \"{}\" is not an interface of this machine", nic.interface),
+        fmt::format("ip -brief address shows them; correct interface in {}", list.fabric.path));
+    return Next::kStop;
+  }
+  if (const std::string_view kind = kind_of(list.machine, folder); !kind.empty()) {
+    list.fault("xdp", nic.name,
+               fmt::format("{} is {}: AF_XDP works on the NICs below it", nic.interface, kind),
+               fmt::format("name an interface of a NIC in {}, or write driver = \"socket\"",
+                           list.fabric.path));
+    return Next::kStop;
+  }
+  const auto own =
+      std::find_if(list.addresses.begin(), list.addresses.end(), [&](const LocalAddress& one) {
+        return one.interface == nic.interface && one.prefix.address == nic.address.address;
+      });
+  // Without a list the machine's addresses are not known.
+  if (!list.addresses.empty() && own == list.addresses.end())
+    list.fault("xdp", nic.name,
+               fmt::format("{} has no address {}", nic.interface, to_string(nic.address.address)),
+               fmt::format("ip address show {} shows its own; correct address in {}", nic.interface,
+                           list.fabric.path));
+  const auto carried = read_number(list.machine, folder + "/mtu").value_or(0);
+  if (carried < nic.mtu_bytes)
+    list.fault(
+        "mtu", nic.name,
+        fmt::format("mtu_bytes = {} in the config, {} has {}", nic.mtu_bytes, nic.interface, *mtu),
+        fmt::format("sudo ip link set dev {} mtu {}", nic.interface, nic.mtu_bytes));
+  else
+    list.good("xdp", nic.name, fmt::format("{}, MTU {}", nic.interface, *mtu));
+  return Next::kGoOn;
+}
+
+// A connection of the kernel with such a source port would lose its frames to the program.
+Next check_xdp_ports(Checklist& list, const Nic& nic) {
+  const Ports ephemeral = ephemeral_ports(list.machine);
+  Ports ours;
+  add_range(ours, nic.first_port, nic.last_port);
+  ours.set(list.fabric.messages.listen_port);
+  if ((ours & ephemeral).any()) {
+    const auto before = read_line(list.machine, kReserved).value_or(std::string());
+    list.fault("ports", nic.name,
+               fmt::format("the kernel gives ports of {}-{} and {} to other connections, whose "
+                           "frames would come to ztcp (net.ipv4.ip_local_port_range)",
+                           nic.first_port, nic.last_port, list.fabric.messages.listen_port),
+               fmt::format("sudo sysctl -w net.ipv4.ip_local_reserved_ports={}{}{}-{},{}", before,
+                           before.empty() ? "" : ",", nic.first_port, nic.last_port,
+                           list.fabric.messages.listen_port));
+  } else {
+    list.good("ports", nic.name,
+              fmt::format("the kernel leaves {}-{} and {} to ztcp", nic.first_port, nic.last_port,
+                          list.fabric.messages.listen_port));
+  }
+  return Next::kGoOn;
+}
+
+// For the process that runs the check, as for a job with its rights. linux/capability.h.
+Next check_xdp_rights(Checklist& list, const Nic& nic) {
+  struct Right {
+    unsigned bit;
+    const char* name;
+  };
+  std::string missing;
+  for (const Right right :
+       {Right{12, "CAP_NET_ADMIN"}, Right{13, "CAP_NET_RAW"}, Right{39, "CAP_BPF"}})
+    if (!has_right(list.machine, right.bit))
+      missing += (missing.empty() ? "" : ", ") + std::string(right.name);
+  if (missing.empty())
+    list.good("rights", nic.name, "this process may attach an XDP program");
+  else
+    list.warning(
+        "rights", nic.name,
+        fmt::format("user {} may not attach an XDP program here: {} missing", ::geteuid(), missing),
+        "give these capabilities to the job: a container with --cap-add NET_ADMIN,"
+        "NET_RAW,BPF, or a service with AmbientCapabilities=");
+  return Next::kGoOn;
+}
+
+}  // namespace ztcp::config

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Checks of an interface for AF_XDP, and of its ports.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "config/check/check.h"
+#include "config/machine/live_machine.h"
+#include "tests/support/tree.h"
+
+namespace ztcp::config {
+namespace {
+
+using testing::HasSubstr;
+
+// A host with a good interface; each test breaks one thing.
+struct XdpHost {
+  test::Tree tree{
+      "dir path=run\n"
+      "file path=sys/class/net/eth1/mtu text=9000\n"
+      "file path=sys/class/net/eth1/uevent text=INTERFACE=eth1\n"
+      "file path=proc/self/status text=Name:\\tx\\nCapEff:\\t000001ffffffffff\n"
+      "file path=proc/sys/net/ipv4/ip_local_port_range text=32768\\t60999\n"
+      "file path=proc/sys/net/ipv4/ip_local_reserved_ports text=\n"};
+  LiveMachine machine{tree.root()};
+  Fabric fabric;
+  AddressList addresses{{.interface = "eth1",
+                         .index = 3,
+                         .prefix = *parse_ip_prefix("10.0.0.5/24"),
+                         .is_up = true,
+                         .is_running = true}};
+
+  XdpHost() {
+    fabric.path = "/etc/ztcp.conf";
+    fabric.run_dir = "/run";
+    Nic nic;
+    nic.name = "ztcp0";
+    nic.driver = NicDriver::kXdp;
+    nic.interface = "eth1";
+    nic.address = *parse_ip_prefix("10.0.0.5/24");
+    nic.mtu_bytes = 9000;
+    nic.first_port = 61000;
+    nic.last_port = 65535;
+    fabric.nics.push_back(nic);
+  }
+  Nic& nic() { return fabric.nics.front(); }
+  void sysctl(const std::string& name, const std::string& value) {
+    tree.add_file("proc/sys/net/ipv4/" + name, value + "\n");
+  }
+  Check said(const std::string& name) {
+    for (const Check& check : run_checks(fabric, machine, {}, {}, addresses))
+      if (check.name == name) return check;
+    return {};
+  }
+  Problem problem(const std::string& name, Severity severity) {
+    const Check check = said(name);
+    EXPECT_EQ(check.name, name);
+    EXPECT_EQ(check.severity, severity) << check.problem.what;
+    return check.problem;
+  }
+};
+
+TEST(CheckXdp, AGoodInterfaceIsShown) {
+  XdpHost host;
+  EXPECT_THAT(host.problem("xdp", Severity::kGood).what, HasSubstr("eth1, MTU 9000"));
+  EXPECT_THAT(host.problem("ports", Severity::kGood).what, HasSubstr("61000-65535 and 7471"));
+  host.problem("rights", Severity::kGood);
+}
+
+TEST(CheckXdp, AMissingInterfaceIsAFault) {
+  XdpHost host;
+  host.nic().interface = "eth7";
+  EXPECT_THAT(host.problem("xdp", Severity::kFault).what,
+              HasSubstr("\"eth7\" is not an interface"));
+}
+
+TEST(CheckXdp, InterfacesAboveOthersAreFaults) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"dir path=sys/class/net/eth1/bonding", "eth1 is a bond"},
+      {"dir path=sys/class/net/eth1/bridge", "eth1 is a bridge"},
+      {"file path=sys/class/net/eth1/uevent text=DEVTYPE=vlan", "eth1 is a VLAN"}};
+  for (const auto& [entry, said] : rows) {
+    XdpHost host;
+    host.tree.remove("sys/class/net/eth1/uevent");
+    host.tree.add(entry);
+    const Problem problem = host.problem("xdp", Severity::kFault);
+    EXPECT_THAT(problem.what, HasSubstr(said));
+    EXPECT_THAT(problem.mend, HasSubstr("driver = \"socket\""));
+  }
+}
+
+TEST(CheckXdp, AnAddressThatTheKernelLacksIsAFault) {
+  XdpHost host;
+  host.nic().address = *parse_ip_prefix("10.0.0.6/24");
+  EXPECT_THAT(host.problem("xdp", Severity::kFault).what,
+              HasSubstr("eth1 has no address 10.0.0.6"));
+}
+
+TEST(CheckXdp, AnInterfaceThatCarriesLessIsAFault) {
+  XdpHost host;
+  host.tree.add_file("sys/class/net/eth1/mtu", "1500\n");
+  const Problem problem = host.problem("mtu", Severity::kFault);
+  EXPECT_THAT(problem.what, HasSubstr("mtu_bytes = 9000 in the config, eth1 has 1500"));
+  EXPECT_EQ(problem.mend, "sudo ip link set dev eth1 mtu 9000");
+}
+
+TEST(CheckXdp, PortsThatTheKernelGivesToOthersAreAFault) {
+  XdpHost host;
+  host.sysctl("ip_local_port_range", "32768\t65535");
+  EXPECT_THAT(host.problem("ports", Severity::kFault).mend,
+              HasSubstr("ip_local_reserved_ports=61000-65535,7471"));
+  host.sysctl("ip_local_reserved_ports", "8080,61000-65534");
+  EXPECT_THAT(host.problem("ports", Severity::kFault).mend,
+              HasSubstr("ip_local_reserved_ports=8080,61000-65534,61000-65535,7471"));
+  host.sysctl("ip_local_reserved_ports", "8080,61000-65535");
+  host.problem("ports", Severity::kGood);
+  host.sysctl("ip_local_port_range", "1024\t60999");
+  host.problem("ports", Severity::kFault);  // The listening port.
+}
+
+TEST(CheckXdp, MissingCapabilitiesAreNamed) {
+  XdpHost host;
+  host.tree.add_file("proc/self/status", "Name:\tx\nCapEff:\t0000000000002000\n");
+  const Problem problem = host.problem("rights", Severity::kWarning);
+  EXPECT_THAT(problem.what, HasSubstr("CAP_NET_ADMIN, CAP_BPF missing"));
+}
+
+}  // namespace
+}  // namespace ztcp::config

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// A Link over AF_XDP: the interface stays with the kernel, and only TCP segments to ztcp's ports
+// take the way past it. The address is the host's own, and so are routes and neighbours: the
+// stack's ARP and neighbour discovery never reach the wire, but are answered out of the kernel's
+// tables.
+//
+// Copies: a received frame is used where the kernel or the NIC put it; a frame to send is copied
+// once, into the socket's packet memory. In copy mode the kernel adds one copy each way; with zero
+// copy the NIC reads and writes that memory. Checksums are computed in software.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/address.h"
+#include "core/result.h"
+#include "transport/link/link.h"
+
+namespace ztcp::link {
+
+struct XdpConfig {
+  std::string interface;
+  IpAddress address;  // The interface has it.
+  std::uint16_t listen_port = 0;
+  // Source ports of our connections.
+  std::uint16_t first_port = 0;
+  std::uint16_t last_port = 0;
+  std::uint16_t mtu_bytes = 1500;
+  // Links, among which the interface's queues are divided.
+  std::uint16_t lanes = 1;
+  bool may_be_native = true;  // False: tests of the generic mode.
+};
+
+// A link for each lane, joined as in shards.h by the caller. Logs its failure.
+Result<std::vector<std::unique_ptr<Link>>> open_xdp(const XdpConfig& config);
+
+}  // namespace ztcp::link
