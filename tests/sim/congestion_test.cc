@@ -79,6 +79,26 @@ TEST(CongestionControls, ShareOfALineThatLosesPackets) {
   }
 }
 
+// The losses of a probe are found while less is in flight: they are not taken for too many.
+TEST(CongestionControls, BbrKeepsProbingWhereFivePercentAreLost) {
+  double shares = 0;
+  constexpr std::uint64_t kSeeds = 4;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    Line line = line_of(500, 10ms, 10ms);
+    line.mtu_bytes = 1500;
+    line.loss = 0.05;
+    line.seed = seed;
+    Bottleneck world(line);
+    const Source& source = world.open(kBbr);
+    world.run(1s);
+    const std::uint64_t before = source.acked;
+    world.run(4s);
+    shares += static_cast<double>(source.acked - before) / line.bytes_in(4s) / kSeeds;
+  }
+  std::printf("    500 Mb/s, 10 ms, 5 %% lost, bbr: share %.3f\n", shares);
+  EXPECT_GE(shares, 0.85);
+}
+
 // A poller that others keep from its CPU: what pacing held back meanwhile leaves when it comes.
 TEST(CongestionControls, SlowPollerKeepsThePace) {
   for (const Duration turn : {200us, 1000us}) {

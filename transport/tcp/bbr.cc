@@ -64,7 +64,9 @@ double Bbr::pacing_gain() const {
 std::uint64_t Bbr::pacing_rate(const Window& window, Duration srtt) const {
   const double trip = std::chrono::duration<double>(srtt).count();
   const double first = trip > 0 ? kStartupGain * window.cwnd_bytes / trip : 0;
-  const double rate = kPacingMargin * pacing_gain() * bandwidth();
+  // Losses of the path's own take from the queue what the margin is for.
+  const double margin = std::min(kPacingMargin / (1 - loss_floor_.share()), 1.0);
+  const double rate = margin * pacing_gain() * bandwidth();
   if (max_bandwidth_.get() == 0) return static_cast<std::uint64_t>(first);
   return static_cast<std::uint64_t>(std::max(rate, 1.0));
 }
@@ -115,7 +117,9 @@ void Bbr::count_round(const Ack& ack, const Window& window) {
 void Bbr::end_round(const Window& window) {
   const std::uint64_t delivered = delivered_bytes_ - round_begin_bytes_;
   const bool queued = is_queued(round_rtt_);
-  const bool many_lost = loss_floor_.is_exceeded(round_lost_bytes_, delivered + round_lost_bytes_,
+  const std::uint64_t sent = delivered + round_lost_bytes_;
+  const bool many_lost = loss_floor_.is_exceeded(round_lost_bytes_, sent,
+                                                 std::max<std::uint64_t>(sent, probe_flight_bytes_),
                                                  queued, window.mss_bytes);
   round_congested_ = many_lost || std::exchange(round_marked_, false);
   if (phase_ == Phase::kStartup) {

@@ -93,7 +93,9 @@ class Bbr final : public CongestionControl {
   bool round_started_ = false;  // By this ACK.
   bool pipe_full_ = false;      // Startup has found the bandwidth.
   bool idle_restart_ = false;
-  bool probe_samples_ = false;        // The samples tell of probing: the bound applies.
+  bool probe_samples_ = false;  // The samples tell of probing: the bound applies.
+  // Most in flight of the probe whose losses are still being found: they are of so much.
+  std::uint32_t probe_flight_bytes_ = 0;
   std::uint8_t stopping_rounds_ = 0;  // Those after probing in which its samples still come.
   std::uint8_t up_idle_rounds_ = 0;
   bool round_congested_ = false;

@@ -113,11 +113,14 @@ void Bbr::move_cycle(TimePoint now, const Ack& ack, const Window& window) {
 void Bbr::adapt_high(TimePoint now, const Ack& ack, const Window& window) {
   if (stopping_rounds_ > 0 && round_started_ && --stopping_rounds_ == 0) {
     probe_samples_ = false;
+    probe_flight_bytes_ = 0;
     if (is_cycling() && !ack.rate.app_limited) max_bandwidth_.advance();
   }
   if (ack.rate.interval <= Duration::zero()) return;
   const std::uint32_t sent_bytes = ack.rate.sent_flight_bytes;
-  if (loss_floor_.is_exceeded(ack.rate.lost_bytes, sent_bytes, is_queued(ack.rtt_sample),
+  if (probe_samples_) probe_flight_bytes_ = std::max(probe_flight_bytes_, sent_bytes);
+  if (loss_floor_.is_exceeded(ack.rate.lost_bytes, sent_bytes,
+                              std::max(sent_bytes, probe_flight_bytes_), is_queued(ack.rtt_sample),
                               window.mss_bytes)) {
     if (!probe_samples_) return;
     probe_samples_ = false;  // Once per probe.

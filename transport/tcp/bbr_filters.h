@@ -90,15 +90,16 @@ class LossFloor {
 
   double share() const { return before_ == 0 ? 0 : (before_ + latest_) / 2; }
 
-  // Whether `lost_bytes` of `sent_bytes` are more than the bound and chance explain. Until the
-  // floor is known, loss without a queue has a higher bound.
-  bool is_exceeded(std::uint64_t lost_bytes, std::uint64_t sent_bytes, bool queued,
-                   std::uint32_t mss_bytes) const {
+  // Whether `lost_bytes` are more than the bound on `sent_bytes`, and the floor and chance on
+  // `exposed_bytes`, explain. Until the floor is known, loss without a queue has a higher bound.
+  bool is_exceeded(std::uint64_t lost_bytes, std::uint64_t sent_bytes, std::uint64_t exposed_bytes,
+                   bool queued, std::uint32_t mss_bytes) const {
     if (lost_bytes == 0) return false;
-    const double bound = batches_ < 2 && !queued ? kFirstBound : kBound + share();
     const double lost = static_cast<double>(lost_bytes) / mss_bytes;
+    const double bound = batches_ < 2 && !queued ? kFirstBound : kBound;
     const double sent = static_cast<double>(sent_bytes) / mss_bytes;
-    return lost > bound * sent + 2 * std::sqrt(share() * sent);
+    const double floor = share() * static_cast<double>(exposed_bytes) / mss_bytes;
+    return lost > bound * sent + floor + 3 * std::sqrt(floor);
   }
 
  private:

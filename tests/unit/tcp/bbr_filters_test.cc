@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "transport/tcp/bbr_filters.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include <gtest/gtest.h>
@@ -58,8 +59,10 @@ class LossFloorTest : public testing::Test {
   void batch(std::uint32_t lost_segments, bool queued = false) {
     floor.on_round((256 - lost_segments) * kRoundMss, lost_segments * kRoundMss, queued, kRoundMss);
   }
-  bool exceeds(std::uint32_t lost, std::uint32_t sent, bool queued = false) const {
-    return floor.is_exceeded(lost * kRoundMss, sent * kRoundMss, queued, kRoundMss);
+  bool exceeds(std::uint32_t lost, std::uint32_t sent, bool queued = false,
+               std::uint32_t exposed = 0) const {
+    return floor.is_exceeded(lost * kRoundMss, sent * kRoundMss,
+                             std::max(sent, exposed) * kRoundMss, queued, kRoundMss);
   }
   LossFloor floor;
 };
@@ -83,6 +86,17 @@ TEST_F(LossFloorTest, LossWithoutAQueueRaisesTheBound) {
   EXPECT_NEAR(floor.share(), 0.05, 0.002);
   EXPECT_FALSE(exceeds(8, 100));
   EXPECT_TRUE(exceeds(20, 100));
+}
+
+// After a probe, the losses are of more than was in flight when their ACK was sent for.
+TEST_F(LossFloorTest, FloorCountsOnWhatAProbeExposed) {
+  EXPECT_TRUE(exceeds(50, 400, /*queued=*/true, 600))
+      << "without a floor the bound is of what was sent";
+  batch(13);
+  batch(13);
+  EXPECT_TRUE(exceeds(50, 400, /*queued=*/false));
+  EXPECT_FALSE(exceeds(50, 400, /*queued=*/false, 600));
+  EXPECT_TRUE(exceeds(60, 400, /*queued=*/false, 600));
 }
 
 TEST_F(LossFloorTest, LossWithAQueueDoesNot) {
