@@ -18,6 +18,7 @@ PROGRAMS = {
     "apt-get": """echo "$*" >>"$FAKE_LOG"
 case "$*" in
   *update*)
+    sleep "${FAKE_UPDATE_TAKES:-0}"
     [ -z "${FAKE_OFFLINE:-}" ] || { echo "Could not resolve 'deb.debian.org'"; case "$*" in *Error-Mode=any*) exit 100 ;; esac; } ;;
   *install*) echo "Get:1 g++"; sleep "${FAKE_TAKES:-0}" ;;
 esac""",
@@ -42,7 +43,7 @@ class InstallPackages(unittest.TestCase):
     def test_missing_packages_are_installed(self):
         result = self.install()
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(self.log.read_text(), r"update\ninstall -y --no-install-recommends g\+\+ meson")
+        self.assertRegex(self.log.read_text(), r"update\n.*install -y --no-install-recommends g\+\+ meson")
         self.assertRegex(result.stdout, r"apt-get .*update \.\.\.\n.*install .*\.\.\.\ninstalled \d+ packages")
 
     def test_without_a_network_it_ends_with_the_error_of_apt(self):
@@ -51,6 +52,13 @@ class InstallPackages(unittest.TestCase):
         self.assertNotIn("install", self.log.read_text())
         self.assertIn("Could not resolve 'deb.debian.org'", result.stderr)
         self.assertRegex(result.stderr, r"failed: apt-get .*update")
+        self.assertRegex(result.stderr, r"missing: g\+\+ meson .*\n.*\n.*tools/quickstart --no-install")
+
+    def test_a_network_that_answers_nothing_is_not_waited_for_long(self):
+        result = self.install(FAKE_UPDATE_TAKES="50", ZTCP_PACKAGES_LIMIT="1")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("no end within 1 s\nfailed: apt-get", result.stderr)
+        self.assertIn("Acquire::http::Timeout=15", result.stderr)
 
     def test_a_user_without_sudo_is_given_the_administrators_line(self):
         result = self.install(FAKE_UID="1000", FAKE_SUDO="no")
