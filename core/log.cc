@@ -81,7 +81,7 @@ std::string_view advice(int why) {
 // One warning each time that the file stops accepting lines.
 void tell_loss(int why) {
   const Sink sink = g_sink.load(std::memory_order_acquire);
-  if (g_lost.fetch_add(1, std::memory_order_relaxed) != 0 || sink == nullptr) return;
+  if (g_lost.fetch_add(1, std::memory_order_release) != 0 || sink == nullptr) return;
   std::array<char, kMaxLine> text;
   const auto end = fmt::format_to_n(text.begin(), text.size() - 1,
                                     "ZTCP_LOG takes no more lines ({}), so only NCCL's log has "
@@ -112,7 +112,7 @@ std::string_view form(Line& line, Level level, std::string_view text) {
 bool tell_gap(int fd) {
   if (g_lost.load(std::memory_order_relaxed) == 0) return true;
   // One thread takes the count, and restores it if its write fails.
-  const std::uint64_t lost = g_lost.exchange(0, std::memory_order_relaxed);
+  const std::uint64_t lost = g_lost.exchange(0, std::memory_order_acquire);  // With g_torn.
   const bool torn = g_torn.exchange(false, std::memory_order_relaxed);
   std::array<char, 64> text;
   const auto end = fmt::format_to_n(text.begin(), text.size(), "{} lines are missing here", lost);
@@ -120,8 +120,8 @@ bool tell_gap(int fd) {
   const bool told = (!torn || append(fd, "\n") == 0) &&
                     append(fd, form(line, Level::kWarn, {text.data(), end.size})) == 0;
   if (told) return true;
-  g_lost.fetch_add(lost, std::memory_order_relaxed);
   if (torn) g_torn.store(true, std::memory_order_relaxed);
+  g_lost.fetch_add(lost, std::memory_order_release);
   return false;
 }
 

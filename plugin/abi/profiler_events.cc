@@ -16,7 +16,8 @@ namespace {
 std::atomic<ncclProfilerCallback_t> g_callback{nullptr};
 std::atomic<StepHandles> g_handles{StepHandles::kAlwaysValid};
 
-ncclProfilerCallback_t profiler() { return g_callback.load(std::memory_order_relaxed); }
+// Acquire: g_handles is stored first.
+ncclProfilerCallback_t profiler() { return g_callback.load(std::memory_order_acquire); }
 
 // The opcodes of <infiniband/verbs.h>: of the sender's work request and the receiver's completion.
 constexpr int kWriteWithImmediate = 1;
@@ -180,7 +181,7 @@ class Recording {
 
 void bind_profiler(ncclProfilerCallback_t callback, StepHandles handles) noexcept {
   g_handles.store(handles, std::memory_order_relaxed);
-  g_callback.store(callback, std::memory_order_relaxed);
+  g_callback.store(callback, std::memory_order_release);
 }
 
 // A version that cannot be asked counts as 2.27: with the handles of 2.26, which are larger, some

@@ -55,6 +55,10 @@ class Baton {
     waiting_.fetch_sub(1, std::memory_order_relaxed);
     return taken;
   }
+  // Sequentially consistent. For a thread that has just stored a word which others check after
+  // give_and_check(): if another thread's check missed that store, then after this call everything
+  // is visible that the other thread wrote before it gave the baton.
+  bool is_held() const { return held_.load(std::memory_order_seq_cst); }
   void give() { held_.store(false, std::memory_order_release); }
   // For a holder that then checks the doorbell, because another thread may have rung it, found the
   // baton held and gone on. Sequentially consistent like try_take() and the doorbell: a plain

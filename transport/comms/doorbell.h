@@ -34,10 +34,12 @@ class Doorbell {
                        [](const auto& summary) { return summary.load() != 0; });
   }
 
+  // Sequentially consistent, too: a thread that gives up the turns (has_taken_over_) drains once
+  // more for the threads that rang and left the turn to it.
   template <class Visit>
   void drain(Visit&& visit) {
     for (std::size_t group = 0; group < summaries_.size(); ++group) {
-      if (summaries_[group].load(std::memory_order_relaxed) == 0) continue;
+      if (summaries_[group].load() == 0) continue;
       std::uint64_t summary = summaries_[group].exchange(0);
       while (summary != 0) {
         const auto word = group * 64 + static_cast<std::size_t>(std::countr_zero(summary));

@@ -326,7 +326,10 @@ void Poller::run_shared() {
     if (is_idle) longest = std::min(2 * longest, config_.max_idle_sleep);
     if (!is_idle || longest < config_.max_sleep) longest = config_.max_sleep;
     sleeps_long_.store(longest > config_.max_sleep);
-    // A caller's turn before that store did not see it, and would not end a longer sleep.
+    // A caller's turn before that store did not see it, and would not end a longer sleep. The
+    // caller gave the baton before it looked, so a look at the baton makes its turn's count
+    // visible.
+    (void)baton_.is_held();
     sleep(deadline, turns_ == turns_seen ? longest : config_.max_sleep);
     sleeps_long_.store(false, std::memory_order_relaxed);
   }

@@ -11,6 +11,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/memory_order.h"
+
 namespace ztcp::link {
 
 // One per link. Bursts run on the link's thread, wait_until_outside() on DPDK's.
@@ -29,6 +31,7 @@ class MemifGuard {
       // Odd means inside. Sequentially consistent, so that either the waiter sees it odd or the
       // burst sees the flag that the driver cleared before the wait.
       guard_->turn_.fetch_add(1, std::memory_order_seq_cst);
+      fence_after_exchange();  // The flag is no atomic.
     }
     ~Burst() {
       if (guard_ != nullptr) guard_->turn_.fetch_add(1, std::memory_order_release);

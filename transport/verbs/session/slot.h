@@ -4,7 +4,7 @@
 // The slots that the receiver of a connection writes into the sender's memory, and the immediates
 // that come back with the bytes. A post of the receiver is a row of up to 8 slots in the sender's
 // ring, one for each buffer; the sender answers each with its bytes in up to 8 pieces, each with an
-// immediate. Integers are in the machine's byte order: both ends are x86, and the exchange
+// immediate. Integers are little-endian, as on all CPUs that ztcp is built for, and the exchange
 // (exchange.h) refuses another version.
 //
 // A slot is one cache line, so that its write is not torn. Its sequence number is last, and read
@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/memory_order.h"
 #include "transport/transport.h"
 #include "transport/verbs/session/rails.h"
 
@@ -65,7 +66,9 @@ constexpr Immediate decode(std::uint32_t word) {
 
 // The peer's NIC writes these words.
 inline std::uint32_t load_sequence(const Slot& slot) {
-  return __atomic_load_n(&slot.sequence, __ATOMIC_ACQUIRE);
+  const std::uint32_t sequence = __atomic_load_n(&slot.sequence, __ATOMIC_ACQUIRE);
+  order_device_reads();
+  return sequence;
 }
 
 // A place in the peer's memory.
