@@ -44,6 +44,12 @@ struct Host {
   friend bool operator==(const Host&, const Host&) = default;
 };
 
+// `gateway = "auto"`: a router that advertises itself (RFC 4861). No host has this address.
+inline constexpr IpAddress kAutoGateway{};
+inline std::string gateway_text(IpAddress gateway) {
+  return gateway == kAutoGateway ? "auto" : to_string(gateway);
+}
+
 struct Nic {
   std::string name;  // Device name shown by NCCL: "ztcp0".
   NicDriver driver = NicDriver::kMemif;

@@ -161,7 +161,11 @@ class TableReader {
   }
   bool convert(const Key& key, const toml::node& node, std::optional<IpAddress>& out) {
     if (const auto* text = node.as_string(); text != nullptr && text->get().empty()) return true;
-    return parse(key, node, out, parse_ip);
+    return parse(key, node, out, [](std::string_view text) -> std::optional<IpAddress> {
+      if (text == "auto") return kAutoGateway;
+      const auto address = parse_ip(text);
+      return address != kAutoGateway ? address : std::nullopt;
+    });
   }
 
   template <class Value, class Parse>

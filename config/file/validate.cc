@@ -181,19 +181,23 @@ class NicValidator {
     const IpAddress gateway = *nic_.gateway;
     const IpAddress own = nic_.address.address;
     const auto refuse = [&](const std::string& why) {
-      fault("gateway", fmt::format("gateway = \"{}\" {}", to_string(gateway), why),
+      fault("gateway", fmt::format("gateway = \"{}\" {}", gateway_text(gateway), why),
             "write the next hop, or remove the line");
     };
-    if (gateway == own)
+    if (gateway == kAutoGateway && own.is_v4())
+      refuse(fmt::format(
+          "needs IPv6, whose routers advertise themselves, and address = \"{}\" is IPv4",
+          to_string(nic_.address)));
+    else if (gateway == own)
       refuse("is the NIC itself");
-    else if (gateway.is_v4() != own.is_v4())
+    else if (gateway != kAutoGateway && gateway.is_v4() != own.is_v4())
       refuse(fmt::format("and address = \"{}\" are of two families", to_string(nic_.address)));
     else if (own.is_link_local_v6())
       refuse(
           fmt::format("leads nowhere: no router forwards packets of address = \"{}\", which is "
                       "link-local",
                       to_string(nic_.address)));
-    else if (!own.is_v4() && !nic_.address.may_be_host(gateway))
+    else if (!own.is_v4() && gateway != kAutoGateway && !nic_.address.may_be_host(gateway))
       refuse("is not an address of a host");
   }
 

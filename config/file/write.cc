@@ -40,8 +40,8 @@ std::string literal(const std::vector<std::uint32_t>& numbers) {
 }
 std::string literal(const MacAddress& mac) { return in_quotes(to_string(mac)); }
 std::string literal(const IpPrefix& prefix) { return in_quotes(to_string(prefix)); }
-std::string literal(const std::optional<IpAddress>& address) {
-  return in_quotes(address ? to_string(*address) : std::string());
+std::string literal(const std::optional<IpAddress>& gateway) {
+  return in_quotes(gateway ? gateway_text(*gateway) : std::string());
 }
 template <class Enum>
 requires std::is_enum_v<Enum> std::string literal(Enum value) { return in_quotes(name_of(value)); }

@@ -109,6 +109,8 @@ void take_route(const netlink::Message& message, Network& network) {
   route.ipv6 = fixed.rtm_family == AF_INET6;
   route.table = attributes.has(RTA_TABLE) ? attributes.number(RTA_TABLE) : fixed.rtm_table;
   route.destination.length = fixed.rtm_dst_len;
+  // The kernel's own routes of this kind, and those of systemd-networkd and NetworkManager.
+  route.is_advertised = fixed.rtm_protocol == RTPROT_RA;
   route.metric = attributes.number(RTA_PRIORITY);
   route.interface = attributes.number(RTA_OIF);
   const auto gateway = [&](const Attributes& from) {

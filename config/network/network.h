@@ -44,6 +44,7 @@ struct Route {
   std::uint32_t table = 0;
   Ipv4Prefix destination{{}, 0};  // For IPv6 only the length is kept: 0 is a default route.
   std::optional<IpAddress> gateway;
+  bool is_advertised = false;   // By its router (RFC 4861).
   std::uint32_t interface = 0;  // Index.
   std::uint32_t metric = 0;
 };

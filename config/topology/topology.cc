@@ -17,6 +17,7 @@
 
 #include "config/machine/readings.h"
 #include "config/network/reserved.h"
+#include "config/settings.h"
 #include "core/dpdk_drivers.h"
 
 namespace ztcp::config {
@@ -206,7 +207,9 @@ void choose_gateway(const View& view, HostNic& nic) {
         nic.address && route.gateway->is_v4() == nic.address->address.is_v4() &&
         (best == nullptr || route.destination.length < best->destination.length))
       best = &route;
-  if (best != nullptr) nic.gateway = best->gateway;
+  if (best == nullptr) return;
+  const bool comes_and_goes = best->is_advertised && best->destination.length == 0;
+  nic.gateway = comes_and_goes ? kAutoGateway : best->gateway;
 }
 
 HostNic read_nic(const View& view, const hwloc_obj* device, const std::string& interface) {

@@ -60,6 +60,7 @@ tcp::StackConfig LiveStack::config(bool is_ipv6) {
   tcp::StackConfig config;
   config.mac = kMac;
   config.address = {address(is_ipv6), 24};
+  config.finds_router = is_ipv6;
   config.max_connections = 4;
   config.max_held_bytes = kMaxHeldBytes;
   config.tcp.receive_window_bytes = 64U << 10;

@@ -76,7 +76,8 @@ tcp::StackConfig TapTest::stack_config(const TapOptions& options, const link::Li
   tcp::StackConfig config;
   config.mac = kOurMac;
   config.address = options.is_ipv6 ? kOurIpv6 : IpPrefix(kOurAddress);
-  config.gateway = kernel_port().address;
+  config.finds_router = options.finds_router;
+  if (!options.finds_router) config.gateway = kernel_port().address;
   config.mtu_bytes = options.mtu_bytes;
   config.dscp = options.dscp;
   config.tx_checksum_offload = link.capabilities().tx_checksum;

@@ -41,6 +41,7 @@ struct TapOptions {
   std::uint8_t dscp = 0;
   bool offloads = true;
   bool is_ipv6 = false;
+  bool finds_router = false;  // By advertisements; false: the kernel's address is the gateway.
   std::uint16_t our_only_port = 0;  // Not 0: our source port of all connections.
   tcp::TcpSettings tcp = {};
 };

@@ -256,6 +256,7 @@ void Tree::add_route(const Words& words) {
   route.table = number("table", 254);
   route.metric = number("metric", 0);
   route.ipv6 = number("ipv6", 0) != 0;
+  route.is_advertised = number("advertised", 0) != 0;
   if (const auto it = words.find("to"); it != words.end())
     route.destination = route.ipv6 ? Ipv4Prefix{{}, parse_ip_prefix(it->second).value().length}
                                    : parse_ipv4_prefix(it->second).value();

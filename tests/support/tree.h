@@ -13,6 +13,7 @@
 //   vlan on=eth1 name=eth1.100 id=100 mtu=8500
 //   address if=eth1 ip=10.77.1.5/24 [valid=3600]       (seconds left of a lease)
 //   route if=eth0 [to=10.0.0.0/8] [via=10.0.0.1] [table=254] [metric=100] [ipv6=1]
+//     [advertised=1]
 //   file path=proc/cmdline text=...          (the rest of the line; \n and \t are unescaped)
 //   link path=sys/... to=../...
 //   dir path=dev/vfio

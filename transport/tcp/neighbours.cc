@@ -137,6 +137,10 @@ void Neighbours::ask(TimePoint now, std::uint32_t at) {
 
 void Neighbours::send_request(TimePoint now, std::uint32_t at) {
   Entry& e = entries_[at];
+  if (e.requests >= kSilentRequests) {
+    has_news_ = has_news_ || !e.silent;
+    e.silent = true;
+  }
   if (e.requests < UINT8_MAX) ++e.requests;
   e.request_due = true;
   requests_.push(at);
@@ -270,6 +274,9 @@ std::optional<Neighbours::Change> Neighbours::hear(TimePoint now, const Claim& c
   e.settled = now;
   e.mac = claim.mac;
   e.proven = true;
+  e.silent = false;
+  e.answered = now;
+  has_news_ = true;
   if (same) return std::nullopt;
   return Change{at, e.mac};
 }

@@ -26,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/address.h"
@@ -49,6 +50,8 @@ class Neighbours {
   static constexpr int kUnicastRequests = 2;
   // For a neighbour that no connection waits for; otherwise requests go on until an answer.
   static constexpr int kMaxRequests = 6;
+  // A neighbour that leaves so many unanswered is silent (RFC 4861 section 10).
+  static constexpr int kSilentRequests = 3;
   // An entry that was just answered is not asked again for this long, however many claims arrive.
   static constexpr Duration kPause = std::chrono::milliseconds(500);
 
@@ -56,6 +59,7 @@ class Neighbours {
   Neighbours(MacAddress mac, IpPrefix address, IpAddress gateway, std::size_t max_users,
              const std::array<std::uint64_t, 2>& secret, Counters& counters);
 
+  void set_gateway(IpAddress gateway) { gateway_ = gateway; }
   // The next hop to `destination`: itself, or the gateway. Nothing: there is no route.
   std::optional<IpAddress> next_hop(IpAddress destination) const;
 
@@ -64,6 +68,34 @@ class Neighbours {
   void leave(std::uint32_t user);
   // Destination of the user's frames; nothing while the neighbour is not proven.
   std::optional<MacAddress> find(std::uint32_t user) const;
+  // The neighbour has not answered the last requests.
+  bool is_silent(std::uint32_t user) const {
+    return users_[user].entry != kNone && entries_[users_[user].entry].silent;
+  }
+  // When the neighbour last answered; TimePoint::min(): never.
+  TimePoint answered(std::uint32_t user) const {
+    return users_[user].entry != kNone ? entries_[users_[user].entry].answered : TimePoint::min();
+  }
+  // Whether the neighbour has users besides this one.
+  bool has_other_users(std::uint32_t user) const {
+    const std::uint32_t at = users_[user].entry;
+    return at != kNone && (entries_[at].first_user != user || users_[user].next != kNone);
+  }
+  // Whether a neighbour fell silent or answered since the last call.
+  bool take_news() { return std::exchange(has_news_, false); }
+  // Makes the users of from's neighbour users of to's, if may_move(user).
+  template <class Fn>
+  void move_users(std::uint32_t from, std::uint32_t to, Fn&& may_move) {
+    const IpAddress neighbour = entries_[users_[to].entry].address;
+    entries_[users_[from].entry].wanted = false;
+    std::uint32_t next = kNone;
+    for (std::uint32_t user = entries_[users_[from].entry].first_user; user != kNone; user = next) {
+      next = users_[user].next;
+      if (user == from || !may_move(user)) continue;
+      leave(user);
+      join(user, neighbour);
+    }
+  }
   // The user waits for the address. Asks until there is an answer.
   void resolve(TimePoint now, std::uint32_t user);
   // The user doubts the answer, or would like one. Asks for a while.
@@ -113,10 +145,12 @@ class Neighbours {
     bool wanted = false;     // A user waits for the address.
     bool contested = false;  // Another host has claimed the address since it was last proven.
     bool request_due = false;
+    bool silent = false;
     std::uint8_t requests = 0;  // Number sent since asking began.
     TimePoint asked{};
     TimePoint retry = kNever;
     TimePoint settled{};  // When asking last ended.
+    TimePoint answered = TimePoint::min();
     std::uint32_t first_user = kNone;
     std::uint32_t previous = kNone;  // List of unused entries, oldest first.
     std::uint32_t next = kNone;
@@ -153,6 +187,7 @@ class Neighbours {
   IpPrefix address_;
   IpAddress gateway_;
   Counters& counters_;
+  bool has_news_ = false;
   std::vector<Entry> entries_;
   std::vector<User> users_;
   std::vector<std::uint32_t> free_;

@@ -74,6 +74,8 @@ struct StackConfig {
   MacAddress mac;
   IpPrefix address{Ipv4Address{}, 32};  // Its family is that of all connections.
   IpAddress gateway;  // Unspecified ("::"): none. May be outside the prefix (clouds with /32).
+  // The gateway is a router that advertises itself. IPv6 only.
+  bool finds_router = false;
   std::uint16_t vlan_id = 0;  // 0: untagged.
   // Priority of tagged frames, 0-7. Absent: the upper three bits of the packet's DSCP.
   std::optional<std::uint8_t> vlan_priority{};

@@ -210,6 +210,8 @@ void Stack::on_timers(TimePoint now) {
   impl_->context.wheel.advance(
       now, [&](std::uint32_t index) { impl_->connections[index].on_timer(now); });
   impl_->context.neighbours.on_timers(now);
+  if (impl_->context.routers) [[unlikely]]
+    impl_->on_router_timers(now);
   impl_->reap();
 }
 
@@ -240,7 +242,9 @@ TimePoint Stack::next_deadline() const {
   if (!context.ready.empty() || !context.control.empty() || context.neighbours.has_request() ||
       impl_->probe_due)
     return TimePoint{};  // collect() has frames to send now.
-  return std::min(context.wheel.next_deadline(), context.neighbours.next_deadline());
+  const TimePoint next =
+      std::min(context.wheel.next_deadline(), context.neighbours.next_deadline());
+  return context.routers ? std::min(next, context.routers->next_deadline()) : next;
 }
 
 FrameLoans& Stack::loans() { return impl_->context.held; }
@@ -323,6 +327,15 @@ std::optional<MacAddress> Stack::duplicate() const { return impl_->duplicate; }
 
 std::optional<CongestionControlChange> Stack::take_control_change() {
   return impl_->context.control_changes.take();
+}
+
+std::optional<RouterChange> Stack::take_router_change() {
+  return impl_->context.router_changes.take();
+}
+
+bool Stack::awaits_router() const {
+  const auto& routers = impl_->context.routers;
+  return routers && !routers->current();
 }
 
 const Counters& Stack::counters() const { return impl_->context.counters; }

@@ -156,11 +156,16 @@ class Stack {
   // host did.
   std::optional<MacAddress> duplicate() const;
 
+  // Whether the stack still looks for a router: connect() to another network fails until then.
+  bool awaits_router() const;
+
   const Counters& counters() const;
   // The next change of a path that was not fetched yet; nothing: no more.
   std::optional<PathMtuChange> take_path_change();
   // The same, of a connection that chose another congestion control.
   std::optional<CongestionControlChange> take_control_change();
+  // The same, of the router for new connections.
+  std::optional<RouterChange> take_router_change();
   // Calls tell() for each connection. Scans the whole table.
   void for_each_connection(const std::function<void(const ConnectionStatistics&)>& tell) const;
 

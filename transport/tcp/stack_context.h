@@ -24,6 +24,7 @@
 #include "transport/tcp/poll_gaps.h"
 #include "transport/tcp/reassembly.h"
 #include "transport/tcp/receiver.h"
+#include "transport/tcp/routers.h"
 #include "transport/tcp/settings.h"
 #include "transport/tcp/source_ports.h"
 #include "transport/tcp/stack.h"
@@ -46,10 +47,13 @@ struct StackContext {
         demux(config.max_connections, unguessable.table_secret()),
         wheel(static_cast<std::uint32_t>(config.max_connections)),
         ready(static_cast<std::uint32_t>(config.max_connections)),
-        neighbours(config.mac, config.address, config.gateway, config.max_connections,
+        neighbours(config.mac, config.address, config.gateway,
+                   config.max_connections + (config.finds_router ? Routers::kMost : 0),
                    unguessable.table_secret(), counters),
         zeros(config.mtu_bytes) {
     retired.reserve(config.max_connections);
+    if (config.finds_router)
+      routers.emplace(neighbours, static_cast<std::uint32_t>(config.max_connections));
   }
 
   // Payload of a full-size segment without options.
@@ -136,6 +140,7 @@ struct StackContext {
   WorkQueue ready;  // Connections that may have something to send.
   ControlQueue control;
   Neighbours neighbours;
+  std::optional<Routers> routers;  // Where the config names no gateway but is to find one.
   PollGaps poll_gaps;
   Duration rto_floor{};
   // Connections that no user knows, oldest first: the first is dropped when its slot is needed, and
@@ -146,6 +151,7 @@ struct StackContext {
   std::uint32_t half_open_count = 0;
   ChangeQueue<PathMtuChange> path_changes;
   ChangeQueue<CongestionControlChange> control_changes;
+  ChangeQueue<RouterChange> router_changes;
   StreamHealth health_at_end;    // Saved while on_failed() is running.
   std::vector<std::byte> zeros;  // Payload of path probes.
   std::vector<Listener> listeners;

@@ -3,7 +3,7 @@
 //
 // ICMPv6 (RFC 4443): errors and echo as in stack_icmp.cc, neighbour discovery (RFC 4861), and the
 // reports by which switches learn that this host listens to its solicited-node group (RFC 3810).
-// Redirects and router advertisements are ignored: the config names the gateway.
+// Redirects are ignored: the config names the gateway, or routers do (stack_routers.cc).
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -18,7 +18,7 @@ namespace {
 constexpr Duration kProbeTime = std::chrono::seconds(1);
 
 // Longer messages, with more options than any use has, are ignored.
-constexpr std::size_t kMostMessageBytes = 128;
+constexpr std::size_t kMostMessageBytes = 512;
 
 }  // namespace
 
@@ -34,6 +34,8 @@ void Stack::Impl::on_icmpv6(TimePoint now, RxFrame& frame, const wire::ParsedFra
   if (head.size() == parsed.payload_bytes) {
     if (const auto message = wire::parse_neighbour_message(parsed.ip, head))
       return on_neighbour_message(now, frame, parsed, *message);
+    if (context.routers && wire::is_router_advertisement(head))
+      return on_router_advertisement(now, frame, parsed, head);
   }
   if (!may_come_from(parsed)) {
     ++context.counters.rx_not_for_us;
@@ -77,6 +79,7 @@ void Stack::Impl::on_neighbour_message(TimePoint now, RxFrame& frame,
   else if (!is_probe)
     on_neighbour_change(context.neighbours.on_message(now, message, parsed.ip.source,
                                                       parsed.ethernet.source, reply));
+  if (context.routers && context.neighbours.take_news()) review_routers(now);
   if (is_of_others) pass_on(frame);
   if (!reply || duplicate || context.was_handed_over(frame)) return;
   // To a probe all hosts are told (RFC 4861 section 7.2.4). While our own probe runs, an entry that
@@ -136,6 +139,7 @@ void Stack::Impl::probe_own_address(TimePoint now) {
   probe_due = false;
   probed_until = now + kProbeTime;
   if (context.config.shard.index != 0) return;
+  if (context.routers) context.routers->solicit(now);
   const IpAddress own = context.config.address.address;
   const IpAddress group = wire::solicited_node(own);
   write_mld_report();

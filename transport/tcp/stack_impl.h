@@ -4,7 +4,7 @@
 // The implementation of Stack: the slots of all connections, the memory they share, and the path of
 // frames from Ethernet to a connection. stack.cc: set-up and the calls; stack_input.cc and
 // stack_icmp.cc,
-// stack_icmpv6.cc: received frames.
+// stack_icmpv6.cc: received frames; stack_routers.cc: default routers.
 #pragma once
 
 #include <array>
@@ -74,6 +74,13 @@ struct Stack::Impl {
                                IpAddress destination, MacAddress to);
   void write_mld_report();
   void probe_own_address(TimePoint now);
+  // stack_routers.cc
+  void on_router_advertisement(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed,
+                               std::span<const std::byte> message);
+  void on_router_timers(TimePoint now);
+  void write_router_solicitation();
+  // Chooses the router again, and moves connections off those that are of no use.
+  void review_routers(TimePoint now);
 
   void end_turn(TimePoint now);
   void reap();

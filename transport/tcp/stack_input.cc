@@ -187,8 +187,9 @@ void Stack::Impl::on_syn(TimePoint now, const wire::ParsedFrame& parsed,
 
 void Stack::Impl::on_neighbour_change(const std::optional<Neighbours::Change>& change) {
   if (!change) return;
-  context.neighbours.for_each_user(
-      *change, [&](std::uint32_t user) { connections[user].on_neighbour(change->mac); });
+  context.neighbours.for_each_user(*change, [&](std::uint32_t user) {
+    if (user < connections.size()) connections[user].on_neighbour(change->mac);
+  });
 }
 
 void Stack::Impl::on_arp(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed) {

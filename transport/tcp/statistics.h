@@ -74,6 +74,12 @@ struct CongestionControlChange {
   Duration min_rtt{};
 };
 
+// The router for new connections to other networks, where routers advertise themselves.
+struct RouterChange {
+  IpAddress before;  // Unspecified: none.
+  IpAddress now;
+};
+
 // Changes that were not fetched yet. Several at one time: the first are kept, since connections to
 // one host find the same.
 template <class Change>

@@ -57,6 +57,9 @@ class Lane final : public comms::Backend, private TurnEvents {
   const char* lost_advice() const override { return NicLog::lost_advice(state()); }
   Error lost_error() const override { return NicLog::lost_error(state()); }
 
+  // With the baton held: see tcp::Stack.
+  bool awaits_router() { return engine_.stack().awaits_router(); }
+
   // The NIC has a carrier of its own, whose loss is logged while a job runs: a port or a tap. A
   // memif or a mesh goes down whenever its peer ends. To be called before the first turn.
   void log_carrier() { logs_carrier_ = true; }
@@ -74,6 +77,9 @@ class Lane final : public comms::Backend, private TurnEvents {
   }
   void on_congestion_control(TimePoint now, const tcp::CongestionControlChange& change) override {
     nic_log_.congestion_control(now, change);
+  }
+  void on_router(TimePoint now, const tcp::RouterChange& change) override {
+    nic_log_.router(now, change);
   }
   void on_nobody_left(TimePoint now) override { nic_log_.nobody_left(now, counts()); }
   void on_watch(TimePoint now) override;

@@ -51,6 +51,7 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   out.stack.mac = link.mac;
   out.stack.address = nic.address;
   out.stack.gateway = nic.gateway.value_or(IpAddress());
+  out.stack.finds_router = nic.gateway == config::kAutoGateway;
   if (nic.driver == config::NicDriver::kXdp) {
     // Every destination counts as a neighbour: the link answers with the MAC address of the
     // kernel's next hop.

@@ -212,6 +212,34 @@ void NicLog::congestion_control(TimePoint now, const tcp::CongestionControlChang
   add(log::Level::kInfo, [&] { return control_text(change); });
 }
 
+std::string router_text(const tcp::RouterChange& change) {
+  if (change.now == IpAddress())
+    return fmt::format(
+        "the router {} serves no longer, and no other advertises itself: new connections to other "
+        "networks fail; look at the network's routers, or write gateway = \"...\"",
+        to_string(change.before));
+  if (change.before == IpAddress())
+    return fmt::format("the router {} leads to other networks, by its advertisement",
+                       to_string(change.now));
+  return fmt::format("the router {} leads to other networks now, in place of {}",
+                     to_string(change.now), to_string(change.before));
+}
+
+void NicLog::router(TimePoint now, const tcp::RouterChange& change) {
+  ToldRouter* at = &told_routers_.front();
+  for (ToldRouter& told : told_routers_) {
+    if (told.told != TimePoint{} && told.router == change.now) {
+      if (now - told.told < kPathInterval) return;
+      at = &told;
+      break;
+    }
+    if (told.told < at->told) at = &told;
+  }
+  *at = {change.now, now};
+  const bool is_lost = change.now == IpAddress();
+  add(is_lost ? log::Level::kWarn : log::Level::kInfo, [&] { return router_text(change); });
+}
+
 void NicLog::nobody_left(TimePoint now, const NicCounts& counts) {
   if (now < next_nobody_left_) return;
   next_nobody_left_ = now + kNobodyLeftInterval;

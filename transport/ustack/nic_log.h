@@ -5,6 +5,7 @@
 // MTU changes, and its counters when the last connection is closed.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -30,7 +31,8 @@ std::string warning(const Finding& finding);
 std::string path_text(const tcp::PathMtuChange& change);
 // "congestion control to 10.0.0.2: bbr, since packets are lost without a queue on the way ..."
 std::string control_text(const tcp::CongestionControlChange& change);
-
+// "the router fe80::2 leads to other networks now, in place of fe80::1"
+std::string router_text(const tcp::RouterChange& change);
 // "address fd00::1 belongs to the host with MAC address ..., too: ..."
 std::string duplicate_text(IpAddress own, const MacAddress& other);
 
@@ -61,6 +63,8 @@ class NicLog {
   void duplicate_address(IpAddress own, const MacAddress& other);
   // Once a minute for each host.
   void congestion_control(TimePoint now, const tcp::CongestionControlChange& change);
+  // Once a minute for each of the first routers.
+  void router(TimePoint now, const tcp::RouterChange& change);
   void nobody_left(TimePoint now, const NicCounts& counts);
 
  private:
@@ -83,6 +87,11 @@ class NicLog {
     TimePoint told{};
   };
   std::vector<ToldControl> told_controls_;  // The same.
+  struct ToldRouter {
+    IpAddress router;
+    TimePoint told{};
+  };
+  std::array<ToldRouter, 8> told_routers_{};  // By address; the oldest is replaced.
 };
 
 }  // namespace ztcp::ustack

@@ -26,6 +26,7 @@
 #include "transport/comms/thread_name.h"
 #include "transport/plan/device_plan.h"
 #include "transport/stats/process_page.h"
+#include "transport/ustack/await_router.h"
 #include "transport/ustack/capture_server.h"
 #include "transport/ustack/device_line.h"
 #include "transport/ustack/lane.h"
@@ -271,6 +272,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
       caps.zero_copy ? "zero-copy send" : "sends copy once",
       config::kCongestionControlNames[static_cast<std::size_t>(fabric_.tcp.congestion_control)],
       fabric_.messages.listen_port, plan::pollers_text(plan), plan::helpers_text(plan));
+  if (config.gateway == config::kAutoGateway) ZTCP_CHECK(await_router(fabric_, *nic));
   return nic;
 }
 

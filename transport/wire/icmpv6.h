@@ -28,6 +28,8 @@ enum class Icmpv6Type : std::uint8_t {
   kEchoRequest = 128,
   kEchoReply = 129,
   kMldQuery = 130,
+  kRouterSolicitation = 133,
+  kRouterAdvertisement = 134,
   kNeighbourSolicitation = 135,
   kNeighbourAdvertisement = 136,
   kMldReport = 143,

@@ -22,6 +22,7 @@ inline constexpr std::uint16_t kIpv6LeastMtuBytes = 1280;
 
 // Multicast groups on a link (RFC 4291 section 2.7.1, RFC 3810 section 5.2.14).
 inline constexpr IpAddress kAllNodes{0xff02ULL << 48, 1};
+inline constexpr IpAddress kAllRouters{0xff02ULL << 48, 2};
 inline constexpr IpAddress kMldRouters{0xff02ULL << 48, 0x16};
 // The group that neighbours ask for `address`.
 constexpr IpAddress solicited_node(IpAddress address) {

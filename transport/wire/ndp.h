@@ -35,7 +35,6 @@ inline constexpr std::size_t kNdpBytes = 24;
 inline constexpr std::size_t kMacOptionBytes = 8;
 inline constexpr std::size_t kEmittedNdpBytes = kNdpBytes + kMacOptionBytes;
 
-namespace detail {
 inline constexpr std::uint8_t kSourceMac = 1;
 inline constexpr std::uint8_t kTargetMac = 2;
 
@@ -54,7 +53,6 @@ inline bool find_mac_option(std::span<const std::byte> options, std::uint8_t wan
   }
   return true;
 }
-}  // namespace detail
 
 // `message` is whole and its checksum has been verified. nullopt for other types, and for all that
 // RFC 4861 sections 7.1.1 and 7.1.2 have a host discard. Extension headers have no use here.
@@ -69,9 +67,8 @@ inline std::optional<NeighbourMessage> parse_neighbour_message(
   if (!result.is_advertisement && type != Icmpv6Type::kNeighbourSolicitation) return std::nullopt;
   result.target = load_ipv6_address(message.data() + 8);
   if (result.target.is_multicast() || result.target.is_v4()) return std::nullopt;
-  if (!detail::find_mac_option(message.subspan(kNdpBytes),
-                               result.is_advertisement ? detail::kTargetMac : detail::kSourceMac,
-                               result.mac))
+  if (!find_mac_option(message.subspan(kNdpBytes),
+                       result.is_advertisement ? kTargetMac : kSourceMac, result.mac))
     return std::nullopt;
   if (result.is_advertisement) {
     const std::uint8_t flags = load_u8(message.data() + 4);
@@ -100,7 +97,7 @@ inline std::size_t emit_neighbour_message(const NeighbourMessage& message, IpAdd
   store_ipv6_address(out + 8, message.target);
   std::size_t size = kNdpBytes;
   if (message.mac) {
-    store_u8(out + size, message.is_advertisement ? detail::kTargetMac : detail::kSourceMac);
+    store_u8(out + size, message.is_advertisement ? kTargetMac : kSourceMac);
     store_u8(out + size + 1, 1);
     std::memcpy(out + size + 2, message.mac->bytes.data(), message.mac->bytes.size());
     size += kMacOptionBytes;

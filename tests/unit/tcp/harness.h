@@ -161,6 +161,7 @@ class Peer {
   std::vector<Bytes> others;    // Frames of the last collect() that are neither.
   std::deque<std::unique_ptr<Frame>> held;
   std::size_t mss = 1448;
+  bool has_routers = false;  // Between the Stack and the peer: segments may go to any MAC address.
 
  private:
   Seg parse(const TxFrame& frame);

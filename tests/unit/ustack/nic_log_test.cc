@@ -197,6 +197,30 @@ TEST(NicLog, LogsEachPathMtuChangeOnceAMinute) {
   EXPECT_EQ(deferred_log.take().size(), 1U) << "repeated after the interval";
 }
 
+TEST(NicLog, LogsTheRouterOnceAMinute) {
+  comms::DeferredLog deferred_log;
+  NicLog log("ztcp0", "memory", deferred_log);
+  const IpAddress a = *parse_ip("fe80::a");
+  const IpAddress b = *parse_ip("fe80::b");
+  const auto text = [&](const tcp::RouterChange& change) {
+    log.router(kNow, change);
+    const auto lines = deferred_log.take();
+    return lines.empty() ? std::string() : lines[0].text;
+  };
+  EXPECT_EQ(text({IpAddress(), a}),
+            "ztcp0: the router fe80::a leads to other networks, by its advertisement");
+  EXPECT_EQ(text({a, b}),
+            "ztcp0: the router fe80::b leads to other networks now, in place of fe80::a");
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(text({b, a}) + text({a, b}), "");
+  EXPECT_EQ(text({b, IpAddress()}),
+            "ztcp0: the router fe80::b serves no longer, and no other advertises itself: new "
+            "connections to other networks fail; look at the network's routers, or write gateway = "
+            "\"...\"");
+  EXPECT_EQ(text({b, IpAddress()}), "");
+  log.router(kNow + NicLog::kPathInterval, {a, b});
+  EXPECT_EQ(deferred_log.take().size(), 1U);
+}
+
 // Some jobs open and close connections in a loop.
 TEST(NicLog, LogsNoConnectionLeftAtMostOnceAMinute) {
   comms::DeferredLog deferred_log;

@@ -58,7 +58,7 @@ Json json_of(const config::HostNic& nic) {
             {"unfit", nic.unfit}};
   if (nic.rdma) json["rdma"] = json_of(*nic.rdma, nic.gid);
   if (nic.address) json["address"] = to_string(*nic.address);
-  if (nic.gateway) json["gateway"] = to_string(*nic.gateway);
+  if (nic.gateway) json["gateway"] = config::gateway_text(*nic.gateway);
   if (nic.valid_s != config::InterfaceAddress::kForever) json["leased_s"] = nic.valid_s;
   return json;
 }

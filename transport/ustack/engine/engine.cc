@@ -54,6 +54,7 @@ void Engine::check(TimePoint now, const TurnContext& context) {
   }
   while (const auto change = stack_.take_control_change())
     context.events.on_congestion_control(now, *change);
+  while (const auto change = stack_.take_router_change()) context.events.on_router(now, *change);
   const LinkState state = context.link.state();
   if (state != link_state_) {
     link_state_ = state;

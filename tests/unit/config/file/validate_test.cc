@@ -189,6 +189,14 @@ INSTANTIATE_TEST_SUITE_P(
         MessageCase{"v6_gateway_is_a_group",
                     nic_with("10.0.0.1/24\"", "2001:db8::5/64\"\ngateway = \"ff02::2\""), "6:11",
                     "is not an address of a host"},
+        MessageCase{"v6_gateway_is_nothing",
+                    nic_with("10.0.0.1/24\"", "2001:db8::5/64\"\ngateway = \"::\""), "6:11",
+                    "is not an IP address, or auto"},
+        MessageCase{"v6_gateway_is_advertised_to_a_link_local_address",
+                    nic_with("10.0.0.1/24\"", "fe80::5/64\"\ngateway = \"auto\""), "6:11",
+                    "gateway = \"auto\" leads nowhere"},
+        MessageCase{"gateway_is_advertised_over_ipv4", nic_with("name", "gateway = \"auto\"\nname"),
+                    "3:11", "gateway = \"auto\" needs IPv6"},
         MessageCase{"v6_of_a_mesh",
                     "schema = 1\n" +
                         replaced(mesh_section("ztcp0", 1, 1), "10.0.0.1/24", "fd00::1/64") +

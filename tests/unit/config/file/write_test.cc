@@ -90,6 +90,17 @@ INSTANTIATE_TEST_SUITE_P(Driver, RoundTrip,
                                          NicDriver::kXdp, NicDriver::kSocket, NicDriver::kVerbs),
                          [](const auto& row) { return std::string(name_of(row.param)); });
 
+TEST(Write, AnAdvertisedGatewayIsAuto) {
+  Fabric fabric = some_fabric(NicDriver::kPci);
+  fabric.nics.front().address = *parse_ip_prefix("2001:db8::5/64");
+  fabric.nics.front().gateway = kAutoGateway;
+  const std::string text = to_toml(fabric);
+  EXPECT_NE(text.find("\ngateway = \"auto\"\n"), std::string::npos);
+  const auto result = parse(text, fabric.path);
+  ASSERT_TRUE(result.fabric) << to_string(result.problems.front());
+  EXPECT_EQ(*result.fabric, fabric);
+}
+
 TEST(Write, PutsACommentAboveEachKey) {
   const std::string text = to_toml(some_fabric(NicDriver::kMemif));
   std::string previous;

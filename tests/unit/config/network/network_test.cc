@@ -113,10 +113,15 @@ TEST(Network, ReadsRoutesOfAnyTableAndOverSeveralHops) {
   }
   const std::string multipath =
       Message(RTM_NEWROUTE, fixed).with_bytes(RTA_MULTIPATH, hops).bytes();
+  fixed.rtm_protocol = RTPROT_RA;
+  const std::string advertised =
+      Message(RTM_NEWROUTE, fixed).with(RTA_OIF, std::uint32_t{6}).bytes();
   fixed.rtm_type = RTN_UNREACHABLE;
   const std::string nowhere = Message(RTM_NEWROUTE, fixed).with(RTA_OIF, std::uint32_t{1}).bytes();
-  EXPECT_TRUE(take(plain + multipath + nowhere, network));
-  ASSERT_EQ(network.routes.size(), 3U);
+  EXPECT_TRUE(take(plain + multipath + advertised + nowhere, network));
+  ASSERT_EQ(network.routes.size(), 4U);
+  EXPECT_FALSE(network.routes[0].is_advertised);
+  EXPECT_TRUE(network.routes[3].is_advertised);
   EXPECT_EQ(network.routes[0].table, 10001U);
   EXPECT_EQ(network.routes[0].metric, 512U);
   EXPECT_EQ(network.routes[0].destination.length, 0);

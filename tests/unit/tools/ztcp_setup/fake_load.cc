@@ -54,6 +54,7 @@ std::vector<NetworkItem> routes_of(const config::Network& network,
     std::string command = route.ipv6 ? "ip -6 route add" : "ip route add";
     command += " " + (route.destination.length == 0 ? "default" : to_string(route.destination));
     if (route.gateway) command += " via " + to_string(*route.gateway);
+    if (route.is_advertised) command += " proto ra";
     items.push_back({fmt::format("{} dev {} table {} metric {}", command, interface.name,
                                  route.table, route.metric),
                      "00", 0});
@@ -90,6 +91,7 @@ config::Route route_in(const NetworkItem& item, std::uint32_t interface) {
   route.ipv6 = words.at(1) == "-6";
   if (const auto to = parse_ipv4_prefix(word_after(words, "add"))) route.destination = *to;
   route.gateway = parse_ip(word_after(words, "via"));
+  route.is_advertised = word_after(words, "proto") == "ra";
   route.interface = interface;
   route.table = number_after(words, "table", 254);
   route.metric = number_after(words, "metric", 0);

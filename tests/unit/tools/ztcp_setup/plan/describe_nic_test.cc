@@ -79,6 +79,32 @@ TEST(DescribeNic, AnIpv6AddressIsTakenWhereThereIsNoOther) {
   FAIL() << "eth3 is not taken";
 }
 
+// The router may change while ztcp has the NIC. A route that leads to one network alone is kept.
+TEST(DescribeNic, ADefaultRouteThatARouterAdvertisesIsFoundAgain) {
+  const auto gateway_of = [](const std::string& to) -> std::string {
+    std::string text = tree_text("cloud-flat");
+    const std::string only = "address if=eth3 ip=10.77.3.5/24\n";
+    text.replace(text.find(only), only.size(),
+                 "address if=eth3 ip=2001:db8::5/64\n"
+                 "route if=eth0 ipv6=1 to=::/0 via=fe80::1\n"
+                 "route if=eth3 ipv6=1 advertised=1 metric=900 via=fe80::1 to=" +
+                     to + "\n");
+    FakeHost host(text);
+    PlanRequest request = without_iommu();
+    request.selection.take = {"eth3"};
+    const Plan plan = plan_of(host, request);
+    if (!plan.fabric) return "no plan";
+    for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
+      const auto& gateway = plan.fabric->nics[i].gateway;
+      if (plan.topology.nics[plan.pairs[i].nic].interface == "eth3" && gateway)
+        return config::gateway_text(*gateway);
+    }
+    return "eth3 is not taken, or has no gateway";
+  };
+  EXPECT_EQ(gateway_of("::/0"), "auto");
+  EXPECT_EQ(gateway_of("fd00::/16"), "fe80::1");
+}
+
 TEST(DescribeNic, AnUntaggedNicLosesTheVlansPriority) {
   FakeHost host(tree_text("cloud-flat"));
   config::Fabric fabric = *plan_of(host, without_iommu()).fabric;
