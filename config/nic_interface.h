@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The kernel's name of a kernel NIC's interface.
+// Names that belong to a kernel NIC's interface.
 #pragma once
 
 #include <string>
@@ -14,6 +14,13 @@ namespace ztcp::config {
 // "eth1:2" is on eth1.
 inline std::string device_of(const Nic& nic) {
   return nic.interface.substr(0, nic.interface.find(':'));
+}
+
+// Where set-up pins the XDP program of an interface: in a file system of type bpf of ztcp's own,
+// since only root may enter the one that systemd mounts.
+inline constexpr const char* kBpfFolder = "/run/ztcp-bpf";
+inline std::string xdp_pin_folder(const std::string& interface) {
+  return std::string(kBpfFolder) + "/" + interface;
 }
 
 }  // namespace ztcp::config

@@ -21,7 +21,8 @@ LAYERS = {
     "transport/msg": ["core", "transport/stats"],
     "transport/stats": ["core"],
     "transport/plan": ["core", "config", "config/machine"],
-    "transport/link": ["core", "transport/wire", "hugepage"],
+    "transport/link/xdp": ["core", "transport/wire", "hugepage"],
+    "transport/link": ["core", "transport/wire", "transport/link/xdp", "hugepage"],
     "transport/watch": ["core"],
     "transport/comms/clients": ["core"],
     "transport/comms": ["transport", "core", "transport/stats", "transport/msg", "transport/watch", "transport/comms/clients", "config"],
@@ -63,6 +64,8 @@ FOR_SETUP = ["core", "transport/plan", "hugepage", "config", "config/file", "con
              "config/network", "config/topology", "tools/common"]
 LAYERS |= {f"tools/ztcp_setup/{room}": [*FOR_SETUP, *(f"tools/ztcp_setup/{other}" for other in others)]
            for room, others in SETUP_ROOMS.items()}
+# This machine's XDP programs are attached by the link's own code.
+LAYERS["tools/ztcp_setup/live"].append("transport/link/xdp")
 # The command line, above these folders.
 LAYERS["tools/ztcp_setup"] = [*FOR_SETUP, "tools/ztcp_setup/report", "tools/ztcp_setup/run"]
 # Patterns of system headers -> the only folders or files that may include them.

@@ -8,11 +8,13 @@
 #include <string>
 #include <string_view>
 #include <unistd.h>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "config/check/checklist.h"
 #include "config/machine/readings.h"
+#include "config/nic_interface.h"
 
 namespace ztcp::config {
 namespace {
@@ -60,8 +62,8 @@ Ports ephemeral_ports(Machine& machine) {
 
 // "a bond"; empty: frames of a NIC.
 std::string_view kind_of(Machine& machine, const std::string& folder) {
-  if (exists(machine, folder + "/bonding")) return "a bond";
-  if (exists(machine, folder + "/bridge")) return "a bridge";
+  if (read_line(machine, folder + "/bonding/mode")) return "a bond";
+  if (read_line(machine, folder + "/bridge/bridge_id")) return "a bridge";
   const auto uevent = machine.read_value(folder + "/uevent");
   if (uevent && uevent->find("DEVTYPE=vlan") != std::string::npos) return "a VLAN";
   return {};
@@ -149,19 +151,33 @@ Next check_xdp_rights(Checklist& list, const Nic& nic) {
     unsigned bit;
     const char* name;
   };
+  constexpr Right kNetAdmin{12, "CAP_NET_ADMIN"};
+  constexpr Right kNetRaw{13, "CAP_NET_RAW"};
+  constexpr Right kBpf{39, "CAP_BPF"};
+  const std::string sockets = xdp_pin_folder(nic.interface) + "/sockets";
+  const bool is_pinned = exists(list.machine, sockets);
+  if (is_pinned && !list.machine.may_access(sockets, R_OK | W_OK)) {
+    list.fault("rights", nic.name,
+               fmt::format("user {} may not open {}, the XDP program that set-up pinned",
+                           ::geteuid(), sockets),
+               "sudo ztcp_setup --group GROUP, of which the user is a member");
+    return Next::kGoOn;
+  }
   std::string missing;
-  for (const Right right :
-       {Right{12, "CAP_NET_ADMIN"}, Right{13, "CAP_NET_RAW"}, Right{39, "CAP_BPF"}})
+  for (const Right& right :
+       is_pinned ? std::vector<Right>{kNetRaw} : std::vector<Right>{kNetAdmin, kNetRaw, kBpf})
     if (!has_right(list.machine, right.bit))
       missing += (missing.empty() ? "" : ", ") + std::string(right.name);
   if (missing.empty())
-    list.good("rights", nic.name, "this process may attach an XDP program");
+    list.good("rights", nic.name,
+              is_pinned ? "this process may use the XDP program that set-up pinned"
+                        : "this process may attach an XDP program");
   else
-    list.warning(
-        "rights", nic.name,
-        fmt::format("user {} may not attach an XDP program here: {} missing", ::geteuid(), missing),
-        "give these capabilities to the job: a container with --cap-add NET_ADMIN,"
-        "NET_RAW,BPF, or a service with AmbientCapabilities=");
+    list.warning("rights", nic.name, fmt::format("user {} lacks {} here", ::geteuid(), missing),
+                 is_pinned ? "give it to the job: a container with --cap-add NET_RAW, or a service "
+                             "with AmbientCapabilities=CAP_NET_RAW"
+                           : "sudo ztcp_setup --transport xdp pins the program, so that jobs need "
+                             "CAP_NET_RAW alone");
   return Next::kGoOn;
 }
 

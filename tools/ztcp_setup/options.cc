@@ -179,11 +179,12 @@ void add_selection(CLI::App& app, Raw& raw) {
       ->type_name("IFNAME|PCI|DEVICE")
       ->group(kGroup);
   app.add_option("--transport", raw.transport,
-                 "ustack: ztcp takes the NICs over. sockets: the kernel's TCP, no NIC is taken. "
+                 "ustack: ztcp takes the NICs over. xdp: ztcp's own TCP over AF_XDP, the NICs stay "
+                 "with the kernel. sockets: the kernel's TCP, no NIC is taken. "
                  "verbs: RDMA "
                  "devices; default: as in the config, else ustack where each GPU can have a NIC")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"ustack", "sockets", "verbs"}))
+      ->check(CLI::IsMember({"ustack", "xdp", "sockets", "verbs"}))
       ->group(kGroup);
   app.add_option("--nics", raw.nics,
                  "Take N NICs, or all, on a host without GPUs; any process may use them")
@@ -312,6 +313,7 @@ Options meaning_of(const CLI::App& app, Raw& raw) {
   if (raw.topology == "switch") options.local.topology = LocalTopology::kSwitch;
   if (!raw.transport.empty())
     request.transport = raw.transport == "sockets" ? Transport::kSockets
+                        : raw.transport == "xdp"   ? Transport::kXdp
                         : raw.transport == "verbs" ? Transport::kVerbs
                                                    : Transport::kUstack;
   request.selection.keep = {raw.keep.begin(), raw.keep.end()};

@@ -29,8 +29,7 @@ using xdp::InterfaceFacts;
 using xdp::Socket;
 
 constexpr std::uint32_t kLargestChunkBytes = 4096;
-constexpr std::uint32_t kRxChunks = 4096;  // For each queue.
-constexpr std::uint32_t kTxChunks = 1024;
+constexpr std::uint32_t kTxChunks = 1024;  // For each queue.
 constexpr std::uint32_t kBurst = 32;
 // A frame of the largest MTU (config/schema.toml) in chunks of a page.
 constexpr std::size_t kMostPieces = 3;
@@ -67,7 +66,8 @@ class XdpLink final : public Link {
       : port_(std::move(port)),
         sockets_(std::move(sockets)),
         lane_(lane),
-        layout_(port_->config.mtu_bytes) {
+        layout_(port_->config.mtu_bytes),
+        rx_chunks_(port_->config.rx_frames) {
     capabilities_.mtu_bytes = port_->config.mtu_bytes;
     capabilities_.mac = port_->interface.mac;
     capabilities_.shard = static_cast<std::uint8_t>(lane);
@@ -75,10 +75,10 @@ class XdpLink final : public Link {
     // Every queue can still receive a few bursts of the longest frames, even if all kept frames
     // are of one queue.
     const std::uint32_t spare = 4 * kBurst * layout_.pieces;
-    capabilities_.max_kept_frames = (kRxChunks - spare) / layout_.pieces;
-    capabilities_.max_kept_bytes = std::size_t{kRxChunks - spare} * layout_.chunk_bytes;
-    frames_.resize(sockets_.size() * kRxChunks);
-    for (std::size_t i = 0; i < frames_.size(); ++i) frames_[i].socket = i / kRxChunks;
+    capabilities_.max_kept_frames = (rx_chunks_ - spare) / layout_.pieces;
+    capabilities_.max_kept_bytes = std::size_t{rx_chunks_ - spare} * layout_.chunk_bytes;
+    frames_.resize(sockets_.size() * rx_chunks_);
+    for (std::size_t i = 0; i < frames_.size(); ++i) frames_[i].socket = i / rx_chunks_;
     Socket& sender = *sockets_.front();
     for (std::uint32_t i = 0; i < kTxChunks; ++i)
       free_tx_.push_back(sender.first_tx_address() + std::uint64_t{i} * layout_.chunk_bytes);
@@ -116,6 +116,7 @@ class XdpLink final : public Link {
   const std::vector<std::unique_ptr<Socket>> sockets_;  // The first one sends.
   const std::size_t lane_;
   const ChunkLayout layout_;
+  const std::uint32_t rx_chunks_;  // For each queue.
   std::vector<Frame> frames_;
   std::vector<std::uint64_t> free_tx_;
   std::size_t next_socket_ = 0;  // Where receive() begins: no queue starves another.
@@ -161,7 +162,7 @@ bool XdpLink::take_frame(std::size_t index, std::uint32_t pieces, RxFrame& frame
     return false;
   }
   const xdp_desc first = socket.rx.peek(0);
-  Frame& taken = frames_[index * kRxChunks + first.addr / layout_.chunk_bytes];
+  Frame& taken = frames_[index * rx_chunks_ + first.addr / layout_.chunk_bytes];
   taken.pieces = pieces;
   std::size_t size = first.len;
   taken.addresses[0] = first.addr;
@@ -311,10 +312,10 @@ std::string advice_for(const Error& error, const XdpConfig& config, std::uint32_
       return "an AF_XDP socket needs CAP_NET_RAW";
     case ENOBUFS:
     case ENOMEM:
-      return fmt::format(
-          "a queue locks {} MiB of memory: raise the limit (ulimit -l)",
-          (kRxChunks + kTxChunks) * std::uint64_t{ChunkLayout(config.mtu_bytes).chunk_bytes} >>
-              20U);
+      return fmt::format("a queue locks {} MiB of memory: raise the limit (ulimit -l)",
+                         (config.rx_frames + kTxChunks) *
+                                 std::uint64_t{ChunkLayout(config.mtu_bytes).chunk_bytes} >>
+                             20U);
     case EBUSY:
       return fmt::format("another AF_XDP socket has queue {}: end its process", queue);
     case EINVAL:
@@ -336,7 +337,7 @@ Result<std::unique_ptr<Socket>> open_socket(const XdpPort& port, std::uint32_t q
   auto socket = Socket::open({.interface_index = port.interface.index,
                               .queue = queue,
                               .chunk_bytes = layout.chunk_bytes,
-                              .rx_chunks = kRxChunks,
+                              .rx_chunks = port.config.rx_frames,
                               .tx_chunks = kTxChunks,
                               .several_pieces = layout.pieces > 1,
                               .may_be_zero_copy = port.attachment.is_native});
@@ -347,14 +348,19 @@ Result<std::unique_ptr<Socket>> open_socket(const XdpPort& port, std::uint32_t q
   return socket;
 }
 
-// "xdp eth0, 4 queues, native mode, copy mode (the driver: Operation not supported)"
+// "generic mode (native: Operation not supported)"
+std::string mode_text(const Attachment& attachment) {
+  if (attachment.is_native) return "native mode";
+  if (attachment.native_errno == 0) return "generic mode";
+  return fmt::format("generic mode (native: {})", std::strerror(attachment.native_errno));
+}
+
+// "xdp eth0, 4 queues, native mode, copy mode (zero copy: Operation not supported)"
 std::string describe(const XdpPort& port, std::uint32_t queues, const Socket& socket) {
   const Attachment& attachment = port.attachment;
   std::string text =
       fmt::format("xdp {}, {} queue{}, ", port.config.interface, queues, queues == 1 ? "" : "s");
-  text += attachment.is_native
-              ? "native mode"
-              : fmt::format("generic mode (native: {})", std::strerror(attachment.native_errno));
+  text += mode_text(attachment);
   if (socket.is_zero_copy()) return text + ", zero copy";
   return text + fmt::format(", copy mode ({})", attachment.is_native
                                                     ? std::string("zero copy: ") +
@@ -369,12 +375,19 @@ Result<std::vector<std::unique_ptr<Link>>> open_xdp(const XdpConfig& config) {
   port->config = config;
   port->interface = ZTCP_TRY(find_interface(config));
   const std::uint32_t queues = xdp::receive_queues(config.interface);
-  port->attachment = ZTCP_TRY(xdp::attach(port->interface,
-                                          {.address = config.address,
-                                           .listen_port = config.listen_port,
-                                           .first_port = config.first_port,
-                                           .last_port = config.last_port},
-                                          queues, config.may_be_native));
+  if (queues > xdp::kMostQueues)
+    return refuse(config, Errc::kBadConfig,
+                  fmt::format("it has {} queues, at most {} can be used; ethtool -L {} makes it "
+                              "fewer",
+                              queues, xdp::kMostQueues, config.interface));
+  const xdp::Steering steering{.address = config.address,
+                               .listen_port = config.listen_port,
+                               .first_port = config.first_port,
+                               .last_port = config.last_port};
+  port->attachment =
+      ZTCP_TRY(xdp::is_pinned(config.pin_folder)
+                   ? xdp::open_pinned_program(port->interface, steering, config.pin_folder)
+                   : xdp::attach(port->interface, steering, config.may_be_native));
   const std::size_t lanes = std::clamp<std::size_t>(config.lanes, 1, queues);
   auto tables = HostTables::open({.interface = port->interface,
                                   .own = config.address,

@@ -30,9 +30,13 @@ struct XdpConfig {
   std::uint16_t first_port = 0;
   std::uint16_t last_port = 0;
   std::uint16_t mtu_bytes = 1500;
+  std::uint32_t rx_frames = 4096;  // For each queue; a power of two, 512 or more.
   // Links, among which the interface's queues are divided.
   std::uint16_t lanes = 1;
   bool may_be_native = true;  // False: tests of the generic mode.
+  // Where set-up may have pinned the program (xdp/attachment.h). Without one this process attaches
+  // it.
+  std::string pin_folder;
 };
 
 // A link for each lane, joined as in shards.h by the caller. Logs its failure.

@@ -17,6 +17,7 @@
 #include "config/machine/live_machine.h"
 #include "config/machine/readings.h"
 #include "config/mesh.h"
+#include "config/nic_interface.h"
 #include "core/log.h"
 #include "hugepage/budget.h"
 #include "transport/link/claim.h"
@@ -227,6 +228,7 @@ class DpdkNics final : public NicSource {
     out.last_port = nic.last_port;
     out.mtu_bytes = nic.mtu_bytes;
     out.lanes = queues_of(nic);
+    out.pin_folder = config::xdp_pin_folder(nic.interface);
     return out;
   }
 

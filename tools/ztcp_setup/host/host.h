@@ -25,6 +25,7 @@
 #include "core/local_addresses.h"
 #include "core/result.h"
 #include "tools/ztcp_setup/host/interface_state.h"
+#include "tools/ztcp_setup/host/xdp_steering.h"
 
 namespace ztcp::setup {
 
@@ -108,6 +109,15 @@ class Host : public config::Machine {
   virtual std::optional<std::uint32_t> most_queues(const std::string& link) = 0;
   // Leaves other settings unchanged. A driver may apply other values without an error.
   virtual Status set_settings(const std::string& link, const SettingGroup& wanted) = 0;
+
+  // --- XDP ------------------------------------------------------------------------------------
+  // The program that is pinned in this folder, if it is on the folder's interface.
+  virtual std::optional<XdpSteering> xdp_program(const std::string& folder) = 0;
+  // Why ztcp's program can't be on the interface: "has the XDP program cil_xdp (id 7) already".
+  // Empty: it can.
+  virtual std::string xdp_obstacle(const std::string& interface) = 0;
+  virtual Status attach_xdp(const std::string& folder, const XdpSteering& wanted) = 0;
+  virtual Status detach_xdp(const std::string& folder) = 0;  // Succeeds where there is none.
 
   // Waits: drivers and udev need a moment.
   virtual void pause(std::chrono::milliseconds time) = 0;

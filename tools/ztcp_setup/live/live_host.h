@@ -70,6 +70,10 @@ class LiveHost : public Host {
   Result<std::vector<SettingGroup>> settings(const std::string& link) override;
   std::optional<std::uint32_t> most_queues(const std::string& link) override;
   Status set_settings(const std::string& link, const SettingGroup& wanted) override;
+  std::optional<XdpSteering> xdp_program(const std::string& folder) override;
+  std::string xdp_obstacle(const std::string& interface) override;
+  Status attach_xdp(const std::string& folder, const XdpSteering& wanted) override;
+  Status detach_xdp(const std::string& folder) override;
   void pause(std::chrono::milliseconds time) override;
 
  private:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Chooses the interfaces of PCI NICs for a fabric of kernel sockets. Nothing is taken from the
-// kernel, so obstacles to ztcp's own TCP, such as the driver or a bond, do not matter here.
+// Chooses the interfaces of PCI NICs for a fabric of kernel sockets, or of AF_XDP. Nothing is taken
+// from the kernel, so obstacles to ztcp's own TCP on PCI, such as the driver, do not matter here;
+// neither does a bond to kernel sockets.
 #include <algorithm>
 #include <optional>
 #include <tuple>
@@ -21,7 +22,10 @@ using config::Severity;
 class InterfaceChooser {
  public:
   InterfaceChooser(const PlanInput& input, Plan& plan)
-      : input_(input), plan_(plan), addresses_(input.host.addresses()) {}
+      : input_(input),
+        plan_(plan),
+        addresses_(input.host.addresses()),
+        past_kernel_(input.transport() == Transport::kXdp) {}
 
   bool choose() {
     const std::size_t faults = plan_.notes.size();
@@ -41,6 +45,7 @@ class InterfaceChooser {
     std::optional<std::string> at = first;
     for (std::size_t level = 0; at && level < kDeepest; ++level) {
       names.push_back(*at);
+      if (past_kernel_) break;  // AF_XDP works on the NIC's own interface.
       const config::Interface* lower = plan_.network.find(*at);
       std::vector<std::pair<std::uint16_t, std::string>> vlans;
       for (const config::Interface& one : plan_.network.interfaces)
@@ -57,7 +62,7 @@ class InterfaceChooser {
     if (!input_.existing) return false;
     const auto& nics = input_.existing->nics;
     return std::any_of(nics.begin(), nics.end(), [&](const config::Nic& nic) {
-      return nic.driver == config::NicDriver::kSocket && nic.interface == one.interface &&
+      return nic.driver != config::NicDriver::kPci && nic.interface == one.interface &&
              nic.address.address == one.prefix.address;
     });
   }
@@ -120,6 +125,8 @@ class InterfaceChooser {
     if (has_name_of(input_.request.selection.keep, nic)) return "was named by --keep";
     if (!own.is_up) return fmt::format("is down ({})", own.interface);
     if (!own.is_running) return fmt::format("has no carrier ({})", own.interface);
+    if (past_kernel_)
+      if (std::string why = input_.host.xdp_obstacle(own.interface); !why.empty()) return why;
     for (const config::HostNic& other : plan_.topology.nics)
       if (&other < &nic && other.unfit.empty() && other.address_interface == own.interface)
         return fmt::format("shares {} with {}", own.interface, other.pci);
@@ -141,7 +148,8 @@ class InterfaceChooser {
           plan_.note(
               Severity::kFault, "nics", nic.name,
               fmt::format("{} is taken by ztcp, so the kernel has no interface for it", nic.pci),
-              "sudo ztcp_setup --undo, then sudo ztcp_setup --transport sockets");
+              fmt::format("sudo ztcp_setup --undo, then sudo ztcp_setup --transport {}",
+                          past_kernel_ ? "xdp" : "sockets"));
         continue;
       }
       if (on_pci) continue;
@@ -163,6 +171,9 @@ class InterfaceChooser {
   }
 
   config::Problem nothing_to_use() const {
+    if (past_kernel_)
+      return {"this machine", "no interface of a NIC on PCI is usable for AF_XDP",
+              "sudo ztcp_setup --transport sockets uses bonds and VLANs, too"};
     return {"this machine", "no interface of a NIC on PCI is usable for kernel sockets",
             "sudo ip address add ADDRESS/LENGTH dev IFNAME; or no config at all: "
             "ZTCP_TRANSPORT=sockets takes the interfaces that NCCL's own sockets would take"};
@@ -171,6 +182,7 @@ class InterfaceChooser {
   const PlanInput& input_;
   Plan& plan_;
   const std::vector<LocalAddress> addresses_;
+  const bool past_kernel_;
 };
 
 // The faster transport: RDMA devices if there are any, and "ztcp_setup --transport ustack" with its
@@ -202,7 +214,8 @@ bool choose_interfaces(const PlanInput& input, std::string why, Plan& plan) {
     plan.topology = std::move(seen);
     return false;
   }
-  plan.sockets = SocketsChoice{std::move(why), std::move(faster)};
+  plan.sockets =
+      SocketsChoice{input.transport() == Transport::kXdp, std::move(why), std::move(faster)};
   return true;
 }
 

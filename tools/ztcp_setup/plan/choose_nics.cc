@@ -125,6 +125,10 @@ void choose_nics(const PlanInput& input, Plan& plan) {
     choose_interfaces(input, request.transport ? "--transport sockets" : "as in the config", plan);
     return;
   }
+  if (wanted == Transport::kXdp) {
+    choose_interfaces(input, request.transport ? "--transport xdp" : "as in the config", plan);
+    return;
+  }
   if (wanted == Transport::kVerbs)
     return choose_rdma(input, request.transport ? "--transport verbs" : "as in the config", plan);
   if (request.mode == Mode::kFresh) {

@@ -45,6 +45,8 @@ config::NicDriver driver_of(Transport transport) {
   switch (transport) {
     case Transport::kSockets:
       return config::NicDriver::kSocket;
+    case Transport::kXdp:
+      return config::NicDriver::kXdp;
     case Transport::kVerbs:
       return config::NicDriver::kVerbs;
     case Transport::kUstack:
@@ -66,13 +68,10 @@ void judge_config(const PlanInput& input, Plan& plan) {
   const config::NicDriver first = nics.front().driver;
   const char* const mend = "ztcp_setup --config FILE writes another file, or remove this one";
   if (std::any_of(nics.begin(), nics.end(), [](const config::Nic& nic) {
-        return nic.driver != config::NicDriver::kPci && nic.driver != config::NicDriver::kSocket &&
-               nic.driver != config::NicDriver::kVerbs;
+        return nic.driver == config::NicDriver::kMemif || nic.driver == config::NicDriver::kTap;
       }))
     plan.note(Severity::kFault, "config", path,
-              "is a fabric of NICs that this tool does not choose (memif, tap, xdp), written with "
-              "--local or by hand; not changed",
-              mend);
+              "is a fabric of software NICs, written with --local or by hand; not changed", mend);
   else if (std::any_of(nics.begin(), nics.end(),
                        [&](const config::Nic& nic) { return nic.driver != first; }))
     plan.note(Severity::kFault, "config", path,

@@ -97,6 +97,17 @@ void describe_port(const Plan& plan, const config::HostNic& found, config::Nic& 
     }
 }
 
+// Ports that Linux gives to no connection by default. The config's own stay.
+void describe_past_kernel(const config::HostNic& found, config::Nic& nic) {
+  constexpr std::uint32_t kMostMtuBytes = 9216;
+  if (nic.driver != config::NicDriver::kXdp) {
+    nic.first_port = 61000;
+    nic.last_port = 65535;
+  }
+  nic.driver = config::NicDriver::kXdp;
+  nic.mtu_bytes = static_cast<std::uint16_t>(std::min(found.mtu_bytes, kMostMtuBytes));
+}
+
 }  // namespace
 
 std::size_t place_in_config(const PlanInput& input, const config::HostNic& nic) {
@@ -142,8 +153,11 @@ std::vector<config::Nic> describe_kernel_nics(const PlanInput& input, const Plan
     if (one->rdma) {
       describe_port(plan, *one, nic);
     } else {
-      nic.driver = config::NicDriver::kSocket;
       nic.interface = one->address_interface;
+      if (plan.sockets->past_kernel)
+        describe_past_kernel(*one, nic);
+      else
+        nic.driver = config::NicDriver::kSocket;
     }
     fabric.nics.push_back(std::move(nic));
   }

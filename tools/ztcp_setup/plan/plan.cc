@@ -111,6 +111,8 @@ std::optional<Transport> PlanInput::transport() const {
       return Transport::kUstack;
     case config::NicDriver::kSocket:
       return Transport::kSockets;
+    case config::NicDriver::kXdp:
+      return Transport::kXdp;
     case config::NicDriver::kVerbs:
       return Transport::kVerbs;
     default:
@@ -121,6 +123,7 @@ std::optional<Transport> PlanInput::transport() const {
 bool is_same(const config::Nic& nic, const config::HostNic& one) {
   switch (nic.driver) {
     case config::NicDriver::kSocket:
+    case config::NicDriver::kXdp:
       return !one.rdma && one.address_interface == nic.interface;
     case config::NicDriver::kVerbs:
       return one.rdma && one.rdma->device == nic.device && one.rdma->port == nic.device_port;

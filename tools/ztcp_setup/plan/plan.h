@@ -37,10 +37,11 @@ struct PlanInput {
   std::optional<Transport> transport() const;
 };
 
-// The decision that all GPUs of this host use the kernel's TCP.
+// The decision that all GPUs of this host use interfaces that stay with the kernel.
 struct SocketsChoice {
-  std::string why;         // "--transport sockets", "4 GPUs need 4 NICs of their own, ..."
-  std::string faster_way;  // How to get ztcp's own TCP.
+  bool past_kernel = false;  // By AF_XDP; else over the kernel's TCP.
+  std::string why;           // "--transport sockets", "4 GPUs need 4 NICs of their own, ..."
+  std::string faster_way;    // How to get ztcp's own TCP.
 };
 
 // The decision that all GPUs use RDMA devices.

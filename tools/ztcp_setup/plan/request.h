@@ -21,9 +21,9 @@ enum class Mode : std::uint8_t {
   kAdd,    // The config's NICs unchanged, and NICs attached since.
 };
 
-// The transport of a host's fabric: ztcp's own TCP, which takes NICs from the kernel, the kernel's
-// TCP, or RDMA devices.
-enum class Transport : std::uint8_t { kUstack, kSockets, kVerbs };
+// The transport of a host's fabric: ztcp's own TCP, which takes NICs from the kernel, or goes past
+// it with AF_XDP; the kernel's TCP; or RDMA devices.
+enum class Transport : std::uint8_t { kUstack, kXdp, kSockets, kVerbs };
 
 struct PlanRequest {
   // All fit NICs: --nics all.

@@ -9,6 +9,7 @@
 #include "config/machine/gpu_direct.h"
 #include "config/machine/mounts.h"
 #include "config/machine/readings.h"
+#include "config/nic_interface.h"
 #include "hugepage/budget.h"
 #include "tools/ztcp_setup/host/job_services.h"
 
@@ -27,6 +28,16 @@ class Wanted {
     // between the loss of a NIC and the config that replaces it.
     resources_ = parts_.boot;
     // Kernel interfaces need nothing, and RDMA devices little.
+    if (has_nics(is_past_kernel)) {
+      want_limits();
+      want_folders();
+      add("file system for XDP programs", resource::Mount{config::kBpfFolder, "bpf", "mode=755"});
+      for (const config::Nic& nic : fabric_.nics)
+        if (is_past_kernel(nic)) want_program(nic);
+      want_config();
+      want_unit();
+      return std::move(resources_);
+    }
     if (!has_nics(is_on_pci)) {
       if (has_nics(is_on_rdma)) {
         want_limits();
@@ -50,6 +61,9 @@ class Wanted {
  private:
   static bool is_on_pci(const config::Nic& nic) { return nic.driver == config::NicDriver::kPci; }
   static bool is_on_rdma(const config::Nic& nic) { return nic.driver == config::NicDriver::kVerbs; }
+  static bool is_past_kernel(const config::Nic& nic) {
+    return nic.driver == config::NicDriver::kXdp;
+  }
   bool has_nics(bool (*kind)(const config::Nic&)) const {
     return std::any_of(fabric_.nics.begin(), fabric_.nics.end(), kind);
   }
@@ -63,12 +77,14 @@ class Wanted {
   const std::string& group() const { return fabric_.host.group; }
   bool for_root_only() const { return user().empty() && group().empty(); }
 
-  // The IOMMU's mappings count as locked memory, and so does memory registered with RDMA devices.
-  // Root may lock any amount; sessions get their limit from PAM; jobs of a service inherit the
-  // service's.
+  // The IOMMU's mappings count as locked memory, and so does memory registered with RDMA devices
+  // and that of AF_XDP sockets. Root may lock any amount; sessions get their limit from PAM; jobs
+  // of a service inherit the service's.
   void want_limits() {
     if (for_root_only()) return;
-    if (fabric_.host.host_class != config::HostClass::kIommu && !has_nics(is_on_rdma)) return;
+    if (fabric_.host.host_class != config::HostClass::kIommu && !has_nics(is_on_rdma) &&
+        !has_nics(is_past_kernel))
+      return;
     std::string text = "# Written by ztcp_setup: memory that NICs read and write is locked.\n";
     if (!user().empty()) text += fmt::format("{} - memlock unlimited\n", user());
     if (!group().empty()) text += fmt::format("@{} - memlock unlimited\n", group());
@@ -155,6 +171,14 @@ class Wanted {
     if (for_root_only()) return;
     add(fmt::format("{} ({}) for {}", nic.pci, nic.name, who()),
         resource::Access{nic.pci, user(), group(), group().empty() ? 0600U : 0660U});
+  }
+
+  void want_program(const config::Nic& nic) {
+    add(fmt::format("XDP program on {} ({}){}", nic.interface, nic.name,
+                    for_root_only() ? "" : " for " + who()),
+        resource::XdpProgram{nic.interface, to_string(nic.address.address),
+                             fabric_.messages.listen_port, nic.first_port, nic.last_port, user(),
+                             group()});
   }
 
   void want_config() {

@@ -106,7 +106,7 @@ std::string to_json(const Plan& plan, const std::vector<Preview>& changes, const
   if (plan.fabric) {
     json["transport"] = {{"name", "ustack"}};
     if (plan.sockets)
-      json["transport"] = {{"name", "sockets"},
+      json["transport"] = {{"name", plan.sockets->past_kernel ? "xdp" : "sockets"},
                            {"why", plan.sockets->why},
                            {"faster_way", plan.sockets->faster_way}};
     if (plan.verbs)

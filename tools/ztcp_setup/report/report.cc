@@ -232,7 +232,11 @@ std::string decisions_text(const Plan& plan) {
   const HostClassFacts facts = facts_of(fabric.host.host_class);
   std::string out = pairs_text(plan) + left_alone_text(plan);
   out += fmt::format("\nHost class {}: {}.\n", facts.letter, facts.meaning);
-  if (plan.sockets)
+  if (plan.sockets && plan.sockets->past_kernel)
+    out += fmt::format(
+        "Transport: ztcp's own TCP over AF_XDP for the whole host ({}); no NIC is taken.\n",
+        plan.sockets->why);
+  else if (plan.sockets)
     out += fmt::format(
         "Transport: kernel sockets for the whole host ({}); no NIC is taken.\nFaster: {}.\n",
         plan.sockets->why, plan.sockets->faster_way);

@@ -18,6 +18,7 @@
 #include "tools/ztcp_setup/resources/notice.h"
 #include "tools/ztcp_setup/resources/unit.h"
 #include "tools/ztcp_setup/resources/value.h"
+#include "tools/ztcp_setup/resources/xdp_program.h"
 
 namespace ztcp::setup {
 
@@ -27,8 +28,9 @@ struct KindList {
   using Before = std::variant<typename Each::Before...>;
 };
 
-using Kinds = KindList<resource::File, resource::Folder, resource::Value, resource::Module,
-                       resource::Mount, resource::Driver, resource::Access, resource::Unit,
-                       resource::BootArguments, resource::CommandLineFile, resource::Notice>;
+using Kinds =
+    KindList<resource::File, resource::Folder, resource::Value, resource::Module, resource::Mount,
+             resource::Driver, resource::Access, resource::Unit, resource::BootArguments,
+             resource::CommandLineFile, resource::XdpProgram, resource::Notice>;
 
 }  // namespace ztcp::setup

@@ -57,7 +57,9 @@ Planner planner(Host& host, const Options& options, Scope scope) {
     if (!options.json) say(decisions_text(*plan) + "\n");
     Planned planned{plan->resources, scope, {}, ""};
     for (const config::Check& note : plan->notes) planned.notes.push_back(note.problem);
-    if (plan->sockets) planned.success = "setup successfully, over kernel sockets";
+    if (plan->sockets)
+      planned.success = plan->sockets->past_kernel ? "setup successfully, over AF_XDP"
+                                                   : "setup successfully, over kernel sockets";
     if (plan->verbs) planned.success = "setup successfully, over RDMA devices";
     if (plan->awaits_reboot) {
       // The next run applies the other resources: present ones stay.

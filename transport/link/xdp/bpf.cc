@@ -64,6 +64,43 @@ Status put_socket(const Fd& map, std::uint32_t queue, const Fd& socket) {
   return {};
 }
 
+Result<Fd> make_value_map(std::uint32_t value_bytes) {
+  bpf_attr attributes{};
+  attributes.map_type = BPF_MAP_TYPE_ARRAY;
+  attributes.key_size = sizeof(std::uint32_t);
+  attributes.value_size = value_bytes;
+  attributes.max_entries = 1;
+  std::strcpy(attributes.map_name, kName);
+  return bpf_fd(BPF_MAP_CREATE, attributes, "bpf (make map)");
+}
+
+Status put_value(const Fd& map, std::span<const std::byte> value) {
+  const std::uint32_t key = 0;
+  bpf_attr attributes{};
+  attributes.map_fd = static_cast<std::uint32_t>(map.get());
+  attributes.key = pointer(&key);
+  attributes.value = pointer(value.data());
+  if (bpf(BPF_MAP_UPDATE_ELEM, attributes) != 0) return fail_errno("bpf (write map)");
+  return {};
+}
+
+Status get_value(const Fd& map, std::span<std::byte> value) {
+  const std::uint32_t key = 0;
+  bpf_map_info info{};
+  bpf_attr asked{};
+  asked.info.bpf_fd = static_cast<std::uint32_t>(map.get());
+  asked.info.info_len = sizeof(info);
+  asked.info.info = pointer(&info);
+  if (bpf(BPF_OBJ_GET_INFO_BY_FD, asked) != 0) return fail_errno("bpf (describe map)");
+  if (info.value_size != value.size()) return fail(Errc::kProtocol, "bpf (describe map)", EBADMSG);
+  bpf_attr attributes{};
+  attributes.map_fd = static_cast<std::uint32_t>(map.get());
+  attributes.key = pointer(&key);
+  attributes.value = pointer(value.data());
+  if (bpf(BPF_MAP_LOOKUP_ELEM, attributes) != 0) return fail_errno("bpf (read map)");
+  return {};
+}
+
 Result<Fd> load_program(std::span<const bpf_insn> code) {
   Result<Fd> loaded = load(code, kHasFrags);
   if (loaded || loaded.error().sys_errno != EINVAL) return loaded;
@@ -77,6 +114,13 @@ Result<Fd> attach_program(const Fd& program, unsigned interface_index, std::uint
   attributes.link_create.attach_type = BPF_XDP;
   attributes.link_create.flags = mode;
   return bpf_fd(BPF_LINK_CREATE, attributes, "bpf (attach program)");
+}
+
+Status detach_link(const Fd& link) {
+  bpf_attr attributes{};
+  attributes.link_detach.link_fd = static_cast<std::uint32_t>(link.get());
+  if (bpf(BPF_LINK_DETACH, attributes) != 0) return fail_errno("bpf (detach program)");
+  return {};
 }
 
 Result<ProgramFacts> describe_program(const Fd& program) {
@@ -117,9 +161,10 @@ Status pin(const Fd& object, const std::string& path) {
   return {};
 }
 
-Result<Fd> open_pinned(const std::string& path) {
+Result<Fd> open_pinned(const std::string& path, Access access) {
   bpf_attr attributes{};
   attributes.pathname = pointer(path.c_str());
+  attributes.file_flags = access == Access::kRead ? std::uint32_t{BPF_F_RDONLY} : 0U;
   return bpf_fd(BPF_OBJ_GET, attributes, "bpf (open pinned object)");
 }
 

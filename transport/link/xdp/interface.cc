@@ -35,7 +35,9 @@ InterfaceFacts facts_of(const netlink::Message& message) {
   out.has_carrier = (fixed.ifi_flags & IFF_LOWER_UP) != 0;
   out.is_ethernet = fixed.ifi_type == ARPHRD_ETHER;
   out.master = attributes.number(IFLA_MASTER);
-  out.program_id = attributes.nested(IFLA_XDP).number(IFLA_XDP_PROG_ID);
+  const auto xdp = attributes.nested(IFLA_XDP);
+  out.program_id = xdp.number(IFLA_XDP_PROG_ID);
+  out.has_native_program = xdp.number<std::uint8_t>(IFLA_XDP_ATTACHED) == XDP_ATTACHED_DRV;
   return out;
 }
 

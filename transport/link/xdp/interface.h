@@ -23,8 +23,9 @@ struct InterfaceFacts {
   bool is_up = false;  // As its administrator wants it.
   bool has_carrier = false;
   bool is_ethernet = false;
-  unsigned master = 0;           // Index of the bond or bridge that it belongs to; 0: none.
-  std::uint32_t program_id = 0;  // The XDP program on it; 0: none.
+  unsigned master = 0;              // Index of the bond or bridge that it belongs to; 0: none.
+  std::uint32_t program_id = 0;     // The XDP program on it; 0: none.
+  bool has_native_program = false;  // The driver runs it.
 };
 
 // Nothing: there is no such interface.

@@ -3,8 +3,10 @@
 #include "transport/link/xdp/socket.h"
 
 #include <cerrno>
+#include <chrono>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <thread>
 #include <utility>
 
 #include "core/process_mark.h"
@@ -15,6 +17,8 @@ namespace {
 // Room for the frames that the kernel holds while the NIC sends them; in copy mode it counts them
 // against the socket. The default suffices for a hundred.
 constexpr int kSendBufferBytes = 16 << 20;
+constexpr int kTriesOfBusyQueue = 100;
+constexpr std::chrono::milliseconds kPauseOfBusyQueue{10};
 // The kernel takes this many frames in one call.
 constexpr int kFramesInACall = 32;
 
@@ -107,7 +111,13 @@ Status Socket::bind() {
   const auto with = [&](unsigned mode) {
     address.sxdp_flags = static_cast<std::uint16_t>(
         XDP_USE_NEED_WAKEUP | mode | (config_.several_pieces ? kUseSeveralPieces : 0U));
-    return ::bind(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+    // The kernel gives the queue of a socket that was closed back a little later.
+    for (int tries = kTriesOfBusyQueue;; --tries) {
+      if (::bind(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0)
+        return true;
+      if (errno != EBUSY || tries == 0) return false;
+      std::this_thread::sleep_for(kPauseOfBusyQueue);
+    }
   };
   if (config_.may_be_zero_copy && with(XDP_ZEROCOPY)) return {};
   zero_copy_errno_ = config_.may_be_zero_copy ? errno : EOPNOTSUPP;

@@ -2,6 +2,9 @@
 // Copyright the ztcp authors
 //
 // Checks of an interface for AF_XDP, and of its ports.
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -77,8 +80,8 @@ TEST(CheckXdp, AMissingInterfaceIsAFault) {
 
 TEST(CheckXdp, InterfacesAboveOthersAreFaults) {
   const std::pair<const char*, const char*> rows[] = {
-      {"dir path=sys/class/net/eth1/bonding", "eth1 is a bond"},
-      {"dir path=sys/class/net/eth1/bridge", "eth1 is a bridge"},
+      {"file path=sys/class/net/eth1/bonding/mode text=active-backup", "eth1 is a bond"},
+      {"file path=sys/class/net/eth1/bridge/bridge_id text=8000.0", "eth1 is a bridge"},
       {"file path=sys/class/net/eth1/uevent text=DEVTYPE=vlan", "eth1 is a VLAN"}};
   for (const auto& [entry, said] : rows) {
     XdpHost host;
@@ -123,7 +126,30 @@ TEST(CheckXdp, MissingCapabilitiesAreNamed) {
   XdpHost host;
   host.tree.add_file("proc/self/status", "Name:\tx\nCapEff:\t0000000000002000\n");
   const Problem problem = host.problem("rights", Severity::kWarning);
-  EXPECT_THAT(problem.what, HasSubstr("CAP_NET_ADMIN, CAP_BPF missing"));
+  EXPECT_THAT(problem.what, HasSubstr("lacks CAP_NET_ADMIN, CAP_BPF"));
+  EXPECT_THAT(problem.mend, HasSubstr("ztcp_setup --transport xdp"));
+}
+
+TEST(CheckXdp, APinnedProgramNeedsRawSocketsAlone) {
+  XdpHost host;
+  host.tree.add_file("run/ztcp-bpf/eth1/sockets", "");
+  host.tree.add_file("proc/self/status", "Name:\tx\nCapEff:\t0000000000002000\n");
+  EXPECT_THAT(host.problem("rights", Severity::kGood).what, HasSubstr("that set-up pinned"));
+  host.tree.add_file("proc/self/status", "Name:\tx\nCapEff:\t0000000000000000\n");
+  EXPECT_THAT(host.problem("rights", Severity::kWarning).what, HasSubstr("lacks CAP_NET_RAW here"));
+}
+
+TEST(CheckXdp, APinnedProgramOfOthersIsAFault) {
+  XdpHost host;
+  host.tree.add_file("run/ztcp-bpf/eth1/sockets", "");
+  ::chmod(host.tree.path("run/ztcp-bpf/eth1/sockets").c_str(), ::geteuid() == 0 ? 0600 : 0000);
+  ::chmod(host.tree.path("run").c_str(), 0755);
+  const bool root = ::geteuid() == 0;
+  ASSERT_TRUE(!root || ::seteuid(65534) == 0);
+  const Check said = host.said("rights");
+  ASSERT_TRUE(!root || ::seteuid(0) == 0);
+  EXPECT_EQ(said.severity, Severity::kFault);
+  EXPECT_THAT(said.problem.what, HasSubstr("may not open /run/ztcp-bpf/eth1/sockets"));
 }
 
 }  // namespace

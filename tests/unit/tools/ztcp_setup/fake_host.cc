@@ -76,6 +76,7 @@ std::string FakeHost::boot_line() const {
 void FakeHost::boot() {
   state.modules.clear();
   state.mounts.clear();
+  state.xdp.clear();
   state.links.clear();
   for (auto& [path, value] : state.values)
     if (path.ends_with("nr_hugepages"))
@@ -83,7 +84,8 @@ void FakeHost::boot() {
   state.values.erase(kNoIommu);
   if (tree_) state.values["/proc/cmdline"] = "BOOT_IMAGE=/vmlinuz " + boot_line();
   std::erase_if(state.nodes, [](const auto& node) {
-    return node.first.starts_with("/dev/") && node.first != "/dev/vfio";
+    return (node.first.starts_with("/dev/") && node.first != "/dev/vfio") ||
+           node.first.starts_with("/run/ztcp-bpf");
   });
   for (auto& [pci, nic] : state.nics) {
     nic.driver_override.clear();

@@ -51,6 +51,7 @@ class FakeHost final : public Host {
     std::map<std::string, InterfaceState> links;
     std::set<std::string> modules;
     std::map<std::string, std::string> mounts;  // Folder: "type options".
+    std::map<std::string, XdpSteering> xdp;     // By folder.
     std::map<std::string, std::string> boot;    // Kernel: arguments.
     std::string boot_of_new_kernels;            // grubby changes it with ALL.
     std::set<std::string> enabled;
@@ -93,6 +94,7 @@ class FakeHost final : public Host {
   // through it is added.
   unsigned flushes = 0;
 
+  std::map<std::string, std::string> xdp_obstacles;     // By interface.
   std::map<std::string, std::uint32_t> offered_queues;  // By interface, for drivers that report it.
   std::map<std::string, std::int64_t> modified;         // Times of the last writes.
   std::set<std::string> without_carrier;                // Interfaces without a cable.
@@ -139,6 +141,10 @@ class FakeHost final : public Host {
   Result<std::vector<SettingGroup>> settings(const std::string& link) override;
   std::optional<std::uint32_t> most_queues(const std::string& link) override;
   Status set_settings(const std::string& link, const SettingGroup& wanted) override;
+  std::optional<XdpSteering> xdp_program(const std::string& folder) override;
+  std::string xdp_obstacle(const std::string& interface) override;
+  Status attach_xdp(const std::string& folder, const XdpSteering& wanted) override;
+  Status detach_xdp(const std::string& folder) override;
   void pause(std::chrono::milliseconds time) override;
 
  private:

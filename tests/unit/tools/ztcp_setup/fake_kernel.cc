@@ -144,6 +144,31 @@ Status FakeHost::unmount(const std::string& folder) {
   });
 }
 
+std::optional<XdpSteering> FakeHost::xdp_program(const std::string& folder) {
+  const auto found = state.xdp.find(folder);
+  return found == state.xdp.end() ? std::nullopt : std::optional(found->second);
+}
+std::string FakeHost::xdp_obstacle(const std::string& interface) {
+  const auto found = xdp_obstacles.find(interface);
+  return found == xdp_obstacles.end() ? std::string() : found->second;
+}
+Status FakeHost::attach_xdp(const std::string& folder, const XdpSteering& wanted) {
+  return change("attach xdp " + folder, [&]() -> Status {
+    if (!is_folder(folder)) return error(ENOENT, "bpf");
+    for (const char* file : {"/sockets", "/program", "/steering"})
+      state.nodes[folder + file] = {FileKind::kFile, {0600, 0, 0}, ""};
+    state.xdp[folder] = wanted;
+    return {};
+  });
+}
+Status FakeHost::detach_xdp(const std::string& folder) {
+  return change("detach xdp " + folder, [&]() -> Status {
+    for (const char* file : {"/sockets", "/program", "/steering"}) state.nodes.erase(folder + file);
+    state.xdp.erase(folder);
+    return {};
+  });
+}
+
 Result<ProgramResult> FakeHost::run(const std::vector<std::string>& argv, Seconds) {
   ProgramResult result;
   const auto argument = [&](std::string_view key) -> std::optional<std::vector<std::string>> {

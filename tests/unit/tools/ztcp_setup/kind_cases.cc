@@ -60,6 +60,15 @@ struct Seen {
     const std::string ours = fmt::format("{}", fmt::join(line.arguments, " "));
     return node != nullptr && node->text.find(ours) != std::string::npos ? ours : "without";
   }
+  std::string operator()(const resource::XdpProgram& program) const {
+    const std::string folder = "/run/ztcp-bpf/" + program.interface;
+    const auto found = host.state.xdp.find(folder);
+    if (found == host.state.xdp.end()) return "no program of ztcp's";
+    const XdpSteering& has = found->second;
+    return fmt::format("TCP to {} port {} and {}-{} past the kernel, for {}",
+                       to_string(has.address), has.listen_port, has.first_port, has.last_port,
+                       owner_at(folder + "/sockets"));
+  }
   // Visible only in the resources it announces.
   std::string operator()(const resource::Notice&) const { return ""; }
 
@@ -113,6 +122,10 @@ std::vector<KindCase> kind_cases() {
          resource::CommandLineFile{kCommandLine, {"iommu=pt", "hugepages=20"}}}},
        "without",
        "iommu=pt hugepages=20"},
+      {{{"an XDP program",
+         resource::XdpProgram{"eth1", "10.0.0.5", 7471, 61000, 65535, "", "ztcp"}}},
+       "no program of ztcp's",
+       "TCP to 10.0.0.5 port 7471 and 61000-65535 past the kernel, for 0660 root:ztcp"},
       {{{"at boot", resource::File{kGrub, "iommu=pt\n", 0644, ""}},
         {"boot loader", resource::Notice{{"update-grub"}}}},
        "",

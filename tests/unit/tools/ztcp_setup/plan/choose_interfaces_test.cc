@@ -76,6 +76,54 @@ std::string three_nics() {
          "route if=eth0 via=10.0.0.1\n";
 }
 
+PlanRequest past_kernel() {
+  PlanRequest request;
+  request.transport = Transport::kXdp;
+  request.group = "ztcp";
+  return request;
+}
+
+// --- AF_XDP --------------------------------------------------------------------------------------
+
+TEST(ChooseInterfaces, AfXdpLeavesTheNicsWithTheKernelAndPinsItsProgram) {
+  FakeHost host(three_nics());
+  const Plan plan = plan_of(host, past_kernel());
+  ASSERT_TRUE(plan.fabric && plan.sockets) << to_text(plan, {});
+  EXPECT_THAT(interfaces_of(plan), ElementsAre("eth1 10.1.0.5/24", "eth2 10.2.0.5/24"));
+  const config::Nic& nic = plan.fabric->nics[0];
+  EXPECT_EQ(nic.driver, config::NicDriver::kXdp);
+  EXPECT_EQ(nic.mtu_bytes, 9000);
+  EXPECT_EQ(nic.first_port, 61000);
+  EXPECT_EQ(nic.last_port, 65535);
+  EXPECT_THAT(to_text(plan, {}), HasSubstr("ztcp's own TCP over AF_XDP"));
+
+  ASSERT_TRUE(set_up(host, plan.resources).complete());
+  ASSERT_EQ(host.state.xdp.size(), 2U);
+  const XdpSteering& steering = host.state.xdp.at("/run/ztcp-bpf/eth1");
+  EXPECT_EQ(to_string(steering.address), "10.1.0.5");
+  EXPECT_EQ(steering.listen_port, 7471);
+  const Ownership given = host.state.nodes.at("/run/ztcp-bpf/eth1/sockets").ownership;
+  EXPECT_EQ(given, (Ownership{0660, 0, host.groups.at("ztcp")}));
+  EXPECT_TRUE(host.state.nodes.contains("/etc/security/limits.d/ztcp.conf"));
+
+  const Plan again = plan_of(host);
+  ASSERT_TRUE(again.sockets && again.sockets->past_kernel) << to_text(again, {});
+  EXPECT_EQ(again.sockets->why, "as in the config");
+  EXPECT_EQ(again.fabric, plan.fabric);
+  EXPECT_THAT(dry_run_of(host).changes, IsEmpty());
+
+  ASSERT_TRUE(test::undo(host).complete());
+  EXPECT_THAT(host.state.xdp, IsEmpty());
+}
+
+TEST(ChooseInterfaces, AfXdpPassesOverInterfacesThatAnotherProgramHas) {
+  FakeHost host(three_nics());
+  host.xdp_obstacles["eth1"] = "has the XDP program cil_xdp (id 7) already";
+  const Plan plan = plan_of(host, past_kernel());
+  EXPECT_THAT(interfaces_of(plan), ElementsAre("eth2 10.2.0.5/24"));
+  EXPECT_THAT(unfit_of_interface(plan, "eth1"), HasSubstr("cil_xdp (id 7)"));
+}
+
 // --- In place of a refusal
 // ------------------------------------------------------------------------
 

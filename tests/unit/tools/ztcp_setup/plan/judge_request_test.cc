@@ -66,8 +66,7 @@ TEST(JudgeRequest, AnOddNameIsQuotedInItsMend) {
 TEST(JudgeRequest, AFabricOfSoftwareNicsIsNotChanged) {
   FakeHost host(tree_text("server-8gpu-9nic"));
   write_config(host, *plan_local({}));
-  EXPECT_THAT(only_fault(plan_of(host)).problem.what,
-              HasSubstr("is a fabric of NICs that this tool does not choose"));
+  EXPECT_THAT(only_fault(plan_of(host)).problem.what, HasSubstr("is a fabric of software NICs"));
 }
 
 }  // namespace

@@ -62,6 +62,13 @@ struct WholeRun {
   PlanRequest request;
 };
 
+PlanRequest past_kernel() {
+  PlanRequest request;
+  request.transport = Transport::kXdp;
+  request.group = "ztcp";
+  return request;
+}
+
 std::vector<WholeRun> whole_runs() {
   return {{"class_a", "server-8gpu-9nic", {}},
           {"class_b", "cloud-flat", test::without_iommu()},
@@ -69,6 +76,7 @@ std::vector<WholeRun> whole_runs() {
           {"leases", "dhcp", test::taken_by_name()},
           {"for_a_group_with_systemd_boot", "systemd-boot", test::for_a_group()},
           {"kernel_sockets", "too-few-nics", {}},
+          {"af_xdp", "too-few-nics", past_kernel()},
           {"rdma", "rdma", test::over_rdma()}};
 }
 

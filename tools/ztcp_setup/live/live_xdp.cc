@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// XDP programs of this machine.
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "config/nic_interface.h"
+#include "tools/ztcp_setup/live/live_host.h"
+#include "transport/link/xdp/attachment.h"
+#include "transport/link/xdp/interface.h"
+
+namespace ztcp::setup {
+namespace {
+
+namespace xdp = link::xdp;
+
+Result<xdp::InterfaceFacts> facts_of(netlink::Session& kernel, const std::string& interface) {
+  const auto found = ZTCP_TRY(xdp::read_interface(kernel, interface));
+  if (!found) return fail(Errc::kNoDevice, "ip link show", ENODEV);
+  return *found;
+}
+
+}  // namespace
+
+std::optional<XdpSteering> LiveHost::xdp_program(const std::string& folder) {
+  const auto pinned = xdp::read_pinned(at(folder));
+  if (!pinned) return std::nullopt;
+  const std::string interface = folder.substr(folder.rfind('/') + 1);
+  const auto kernel = netlink();
+  if (!kernel) return std::nullopt;
+  const auto facts = facts_of(**kernel, interface);
+  if (!facts || facts->program_id != pinned->program_id) return std::nullopt;
+  const xdp::Steering& steering = pinned->steering;
+  return XdpSteering{interface, steering.address, steering.listen_port, steering.first_port,
+                     steering.last_port};
+}
+
+std::string LiveHost::xdp_obstacle(const std::string& interface) {
+  const auto kernel = netlink();
+  const auto facts = kernel ? facts_of(**kernel, interface)
+                            : Result<xdp::InterfaceFacts>(tl::unexpected(kernel.error()));
+  if (!facts) return "is not an interface of this machine";
+  if (const auto why = xdp::obstacle_on(**kernel, *facts); why && !why->empty()) return *why;
+  const auto ours = xdp::read_pinned(at(config::xdp_pin_folder(interface)));
+  if (facts->program_id == 0 || (ours && ours->program_id == facts->program_id)) return {};
+  return fmt::format("has the XDP program {} already", xdp::describe_other(facts->program_id));
+}
+
+Status LiveHost::attach_xdp(const std::string& folder, const XdpSteering& wanted) {
+  netlink::Session* const kernel = ZTCP_TRY(netlink());
+  const auto facts = ZTCP_TRY(facts_of(*kernel, wanted.interface));
+  return xdp::attach_and_pin(
+      facts, {wanted.address, wanted.listen_port, wanted.first_port, wanted.last_port}, at(folder));
+}
+
+Status LiveHost::detach_xdp(const std::string& folder) { return xdp::remove_pinned(at(folder)); }
+
+}  // namespace ztcp::setup
