@@ -3,12 +3,14 @@
 # Copyright the ztcp authors
 """Finds the foreign code inside built binaries and writes its notices and an SPDX 2.3 SBOM.
 
-  inventory.py --build DIR --name PACKAGE --version V --epoch SECONDS --out DIR FILE=BUILT...
+  inventory.py --build DIR [--sysroot DIR] --name PACKAGE --version V --epoch SECONDS --out DIR
+               FILE=BUILT...
 
 FILE is the shipped file (hashed), named in the SBOM by its path below --root; BUILT is the binary
 in the build folder it came from. The contents are read from BUILT's link map, from the maps of the
 relocatable objects that went into it, and from ninja's dependency records; dpkg names the package
-of each system file. Code that components.toml does not list is an error.
+of each system file, and the list `files` of a sysroot (packaging/cross/make-sysroot) the package of
+each file below it. Code that components.toml does not list is an error.
 """
 import argparse
 import collections
@@ -72,6 +74,26 @@ def contents(build, binary):
     return objects, archives
 
 
+class Sysroot:
+    """Extracted packages of another architecture. Their names here end in a mark."""
+    MARK = ":sysroot"
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.sources = {}  # By package: the source package and its version.
+        self.packages = {}  # By path below the folder.
+        for line in (folder / "files").read_text().splitlines() if folder else ():
+            path, package, source, version = line.split("\t")
+            self.sources[package + self.MARK] = [source, version]
+            self.packages[re.sub(r"^lib/", "usr/lib/", path)] = package + self.MARK
+
+    def has(self, path):
+        return self.folder is not None and pathlib.Path(path).is_relative_to(self.folder)
+
+
+SYSROOT = Sysroot(None)  # main() sets another one.
+
+
 @functools.cache
 def ninja_records(build):
     """{object: headers from outside of our tree}, as ninja recorded them."""
@@ -83,6 +105,7 @@ def ninja_records(build):
             if line not in seen:
                 path = os.path.normpath(build / line.strip())
                 ours = pathlib.Path(path).is_relative_to(HERE.parent)
+                ours = ours and not SYSROOT.has(path)
                 seen[line] = None if ours else path
             current.add(seen[line])
     return records
@@ -99,29 +122,35 @@ def package_index():
     fast."""
     index = {}
     for line in run("dpkg-query", "-S", "/usr/include/*", "/usr/lib/*.a", "/usr/lib/*.o", "/usr/lib/gcc/*",
-                    check=False).splitlines():
+                    "/usr/lib/gcc-cross/*", "/usr/*-linux-gnu/*", check=False).splitlines():
         packages, _, path = line.partition(": ")
         if not packages.startswith("diversion"):
             index[path] = packages.split(",")[0]
     return index
 
 
+def owner(file):
+    real = pathlib.Path(file).resolve()
+    if SYSROOT.has(real):
+        return SYSROOT.packages.get(str(real.relative_to(SYSROOT.folder)))
+    # Elsewhere: such as Debian 13's kernel headers.
+    return (package_index().get(file) or package_index().get(str(real)) or
+            run("dpkg-query", "-S", str(real), check=False).partition(": ")[0].split(",")[0])
+
+
 def owners(files):
     """{file: binary package}"""
-    result = {}
-    for file in files:
-        real = str(pathlib.Path(file).resolve())
-        package = package_index().get(file) or package_index().get(real)
-        if package is None:  # Elsewhere, such as Debian 13's kernel headers.
-            package = run("dpkg-query", "-S", real, check=False).partition(": ")[0].split(",")[0]
+    result = {file: owner(file) for file in files}
+    for file, package in result.items():
         if not package:
             raise Unknown(f"{file} is inside and belongs to no package")
-        result[file] = package
     return result
 
 
 @functools.cache
 def source_of(package):
+    if package in SYSROOT.sources:
+        return SYSROOT.sources[package]
     return run("dpkg-query", "-W", "-f", "${source:Package} ${source:Version}", package).split()
 
 
@@ -158,7 +187,8 @@ def find_components(build, binaries, listed):
 
 
 def copyright_text(package):
-    path = pathlib.Path("/usr/share/doc") / package.split(":")[0] / "copyright"
+    root = SYSROOT.folder if package in SYSROOT.sources else pathlib.Path("/")
+    path = root / "usr/share/doc" / package.split(":")[0] / "copyright"
     return path.read_text(errors="replace").strip()
 
 
@@ -235,6 +265,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--sysroot", type=pathlib.Path,
+                        help="folder with the system's files of a cross build")
     parser.add_argument("--name", required=True)
     parser.add_argument("--version", required=True)
     parser.add_argument("--epoch", type=int, required=True)
@@ -243,6 +275,9 @@ def main():
     parser.add_argument("--components", type=pathlib.Path, default=HERE / "components.toml")
     parser.add_argument("files", nargs="+", metavar="FILE=BUILT")
     arguments = parser.parse_args()
+    if arguments.sysroot:
+        global SYSROOT
+        SYSROOT = Sysroot(arguments.sysroot.resolve())
     pairs = [f.rsplit("=", 1) for f in arguments.files]
     shipped = [(pathlib.Path(file), built) for file, built in pairs]
     try:

@@ -147,7 +147,9 @@ class Containerfile(unittest.TestCase):
 
     def test_copies_the_file_that_build_tarball_makes(self):
         made = re.search(r"^name=(\S+)$", (PACKAGING / "build-tarball").read_text(), re.M).group(1)
-        self.assertTrue(pathlib.PurePath(made.replace("$version", "1.2.3") + ".tar.gz").match(self.pattern))
+        for arch in (self.arguments["ARCH"], "aarch64"):
+            name = made.replace("$version", "1.2.3").replace("$arch", arch) + ".tar.gz"
+            self.assertTrue(pathlib.PurePath(name).match(self.pattern.replace("${ARCH}", arch)))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@
 
 Binaries: position independent, read-only after relocation, all symbols bound at load, no executable
 stack, no RUNPATH (not the build tree's either), the stack protector in use. Objects: notes of
-indirect branch tracking and shadow stacks in each. A binary has these only if everything linked
-into it has, and Debian 12's DPDK and libstdc++ do not.
+indirect branch tracking and shadow stacks in each, or of branch targets and signed returns on Arm.
+A binary has these only if everything linked into it has, and Debian 12's DPDK and libstdc++ do not.
 """
 import os
 import pathlib
@@ -62,7 +62,8 @@ class Hardening(unittest.TestCase):
                 notes = readelf("-n", path)
                 objects = notes.count("File: ")
                 self.assertGreater(objects, 0)
-                self.assertEqual(len(re.findall(r"x86 feature: IBT, SHSTK", notes)), objects)
+                marks = re.findall(r"x86 feature: IBT, SHSTK|AArch64 feature: BTI, PAC", notes)
+                self.assertEqual(len(marks), objects)
                 if library not in WITHOUT_ARRAYS:
                     self.assertIn("__stack_chk_fail", readelf("-s", path))
 

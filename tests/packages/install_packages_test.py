@@ -36,15 +36,21 @@ class InstallPackages(unittest.TestCase):
         self.log = pathlib.Path(self.folder.name, "log")
         self.log.touch()
 
-    def install(self, **env):
+    def install(self, *arguments, **env):
         env = {**os.environ, "PATH": f"{self.folder.name}:/usr/bin:/bin", "FAKE_LOG": str(self.log), **env}
-        return subprocess.run([SCRIPT, "build"], env=env, text=True, capture_output=True, timeout=120, check=False)
+        return subprocess.run([SCRIPT, *(arguments or ["build"])], env=env, text=True, capture_output=True, timeout=120, check=False)
 
     def test_missing_packages_are_installed(self):
         result = self.install()
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(self.log.read_text(), r"update\n.*install -y --no-install-recommends g\+\+ meson")
         self.assertRegex(result.stdout, r"apt-get .*update \.\.\.\n.*install .*\.\.\.\ninstalled \d+ packages")
+
+    def test_a_list_is_printed_and_nothing_is_installed(self):
+        result = self.install("cross", "--list")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertLess({"libdpdk-dev", "g++-aarch64-linux-gnu", "qemu-user"}, set(result.stdout.split()))
+        self.assertEqual(self.log.read_text(), "")
 
     def test_without_a_network_it_ends_with_the_error_of_apt(self):
         result = self.install(FAKE_OFFLINE="yes")

@@ -54,6 +54,16 @@ class Wheel(unittest.TestCase):
         program = f"from _ztcp.choice import choose; made = choose({environment!r}, {arguments}); print(made)"
         return self.run_in("python", "-c", program)
 
+    def test_has_the_tag_of_the_architecture_that_its_binaries_are_for(self):
+        with zipfile.ZipFile(self.wheel) as file:
+            tags = re.findall(r"^Tag: (.*)$", file.read(next(n for n in file.namelist() if n.endswith("/WHEEL"))).decode(),
+                              re.M)
+            binary = self.home / "libnccl-net.so"
+            binary.write_bytes(file.read("_ztcp/bin/libnccl-net.so"))
+        arch = subprocess.run([ROOT / "packaging/arch", binary], check=True, capture_output=True, text=True).stdout.strip()
+        self.assertEqual(tags, [f"py3-none-manylinux_2_34_{arch}"])
+        self.assertTrue(self.wheel.name.endswith(f"-{tags[0]}.whl"), self.wheel.name)
+
     def test_is_small_and_lists_every_file_with_its_hash(self):
         self.assertLess(self.wheel.stat().st_size, MOST_BYTES)
         with zipfile.ZipFile(self.wheel) as file:

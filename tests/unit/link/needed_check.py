@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 
-ALLOWED = re.compile(r'(libc|libm|libgcc_s|libdl|libpthread|ld-linux-x86-64)\.so\.\d+$')
+ALLOWED = re.compile(r'(libc|libm|libgcc_s|libdl|libpthread|ld-linux-x86-64|ld-linux-aarch64)\.so\.\d+$')
 BUILT_WITH = tuple(int(part) for part in os.confstr('CS_GNU_LIBC_VERSION').split()[1].split('.')[:2])
 MAX_GLIBC = (2, 34) if BUILT_WITH < (2, 38) else (2, 38)
 
