@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 WANTED = ("libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2",
-          "libdl.so.2", "libpthread.so.0")
+          "ld-linux-aarch64.so.1", "libdl.so.2", "libpthread.so.0")
 SKIP = 77
 
 
@@ -41,6 +41,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="ztcp-root-") as folder:
         root = pathlib.Path(folder)
         (root / "lib64").mkdir()
+        (root / "lib").symlink_to("lib64")  # Where aarch64 has its loader.
         available = libraries_of(host) | libraries_of(plugin)
         for name in WANTED:
             if name in available:
