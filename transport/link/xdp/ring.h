@@ -37,8 +37,10 @@ class ProducerRing {
       seen_consumer_ = std::atomic_ref(*memory_.consumer).load(std::memory_order_acquire);
     return memory_.size - (next_ - seen_consumer_);
   }
+  // There is room: room() told so, or the ring has a place for every entry that there is.
   void put(const Entry& entry) {
-    assert(next_ - seen_consumer_ < memory_.size);
+    assert(next_ - std::atomic_ref(*memory_.consumer).load(std::memory_order_relaxed) <
+           memory_.size);
     memory_.entries[next_++ & (memory_.size - 1)] = entry;
   }
   // The kernel sees what was put so far.
