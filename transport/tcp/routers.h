@@ -52,7 +52,7 @@ class Routers {
   // False: there is no room for another router.
   bool on_advertisement(TimePoint now, IpAddress router,
                         const wire::RouterAdvertisement& advertisement);
-  // Ends the service of routers whose lifetime is over.
+  // Ends the service of routers at the end of their lifetime.
   void on_timers(TimePoint now);
   TimePoint next_deadline() const { return next_deadline_; }
 
@@ -60,8 +60,8 @@ class Routers {
   std::optional<IpAddress> current() const;
   // Chooses again, after any event that may concern a router. Returns a change, once.
   std::optional<RouterChange> choose();
-  // Calls move(from, left, to) for each router `left` whose connections are to leave it for the
-  // current one, which has just answered; from and to are the routers' users of Neighbours.
+  // Calls move(from, left, to) for each router `left` with connections that are to leave it for
+  // the current one, which has just answered; from and to are the routers' users of Neighbours.
   template <class Fn>
   void for_each_move(TimePoint now, Fn&& move) {
     if (current_ == kMost) return;

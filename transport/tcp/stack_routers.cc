@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Default routers of a NIC whose config names no gateway but is to find one (RFC 4861 section 6.3):
-// their advertisements, our solicitations, and the connections that change their router.
+// Default routers of a NIC that is to find its gateway by itself (RFC 4861 section 6.3): their
+// advertisements, our solicitations, and the connections that change their router.
 #include "transport/tcp/stack_impl.h"
 #include "transport/wire/router_advertisement.h"
 
