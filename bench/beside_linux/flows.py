@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Flows through a network: of ztcp or of Linux, by their congestion control; and which of them measure what."""
+"""Flows through a network, of ztcp or of Linux, by their congestion control."""
 import dataclasses
 import pathlib
 import sys
@@ -44,7 +44,7 @@ class Kind:
 
 
 class Flow:
-    """One flow between two ports of a network. `series` is what its receiver got, when it is over."""
+    """One flow between two ports of a network."""
 
     def __init__(self, network, build, kind, name, sender, receiver, seconds):
         self.network = network

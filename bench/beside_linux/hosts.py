@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Hosts with a kernel of their own for TCP: network namespaces whose interface is a tap of the switch.
+"""Hosts that use their kernel's TCP: network namespaces with a tap of the switch as interface.
 
-All of a run is in a network namespace of its own. The kernel removes it, and the hosts' ones, with their last process.
+A run is in a network namespace of its own. The kernel removes it, and those of the hosts, with
+their last process.
 """
 import os
 import pathlib
@@ -15,7 +16,7 @@ CANNOT_RUN = 77
 
 
 def enter():
-    """Executes this program again in a network namespace of its own; exits where that is not possible."""
+    """Executes this program again in a network namespace of its own, or exits with the reason."""
     if os.environ.pop(ENTERED, None):
         return
     if not pathlib.Path("/dev/net/tun").exists():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""One end of a flow over Linux's TCP: a plain socket that sends for some time, or receives and prints what came when.
+"""One end of a flow over Linux's TCP: a plain socket that sends for some time, or receives.
 
 The receiver prints "TIME BYTES": the monotonic clock, and all bytes so far.
 """

@@ -7,11 +7,11 @@ import shares
 from flows import Flow, Kind
 from network import Cell, Network
 
-SETTLE_S = 1  # Of a flow alone, not counted: its start.
-HEAD_START_S = 3  # Of the first of two flows.
-CONVERGE_S = 2  # Of two, not counted for fairness.
+SETTLE_S = 1  # A flow's start, not counted.
+HEAD_START_S = 3  # The first of two flows is alone for this time.
+CONVERGE_S = 2  # After the newcomer's first bytes; not counted for fairness.
 WINDOW_S = 0.5
-SHARE = 0.8  # Of the fair share: the newcomer has arrived.
+SHARE = 0.8  # With this part of the fair share the newcomer has arrived.
 TCP_IP_HEADER_BYTES = 52  # With timestamps.
 ETHERNET_HEADER_BYTES = 14
 

@@ -14,12 +14,11 @@ from hosts import Host
 
 SWITCH = "tools/ztcp_switch/ztcp_switch"  # In a build folder.
 FRAME_HEADER_BYTES = 14
-READY_S = 30
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """The path. Rate, loss and queue are of the port to the receiver, half of the delay is on each way."""
+    """The path: rate, loss and queue at the port to the receiver, half of the delay each way."""
     rate_mbit: float
     round_trip_ms: float
     loss_percent: float
@@ -46,9 +45,10 @@ class Network:
     """Ports by name: a Linux host behind a tap, or the path of a memif socket for a NIC of ztcp."""
 
     def __init__(self, build, cell, slot, seed, linux=(), ztcp=(), bottlenecks=()):
-        """`linux`, `ztcp`: names of ports; `slot` tells taps of networks of the same time apart."""
+        """`linux`, `ztcp`: names of ports; `slot`: a number that no other running network has."""
         self.cell = cell
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ztcp-beside.", dir="/tmp"))  # Socket paths are short.
+        # Short: socket paths end at 107 bytes.
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ztcp-beside.", dir="/tmp"))
         self.hosts = {}
         self.processes = []
         self.switch = None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""What a receiver got and when, as lines "TIME BYTES" of the monotonic clock and of all bytes so far."""
+"""A receiver's progress, as lines "TIME BYTES": the monotonic clock, and all bytes so far."""
 import time
 
 STEP_S = 0.005

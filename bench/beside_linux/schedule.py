@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""Runs several measurements at a time, each with its own part of the CPUs, and begins them in the order given."""
+"""Runs several measurements at a time, each with its own part of the CPUs, and begins them in the
+order given."""
 import os
 import queue
 import sys
@@ -15,15 +16,15 @@ class Schedule:
         self.cancelled = threading.Event()
 
     def run(self, tasks, measure):
-        """Calls measure(task, slot, cancelled) for each and returns the results in the order of their ends; those so
-        far after Ctrl-C."""
+        """Calls measure(task, slot, cancelled) for each and returns the results in the order of
+        their ends; after Ctrl-C, those so far."""
         waiting = queue.SimpleQueue()
         for task in tasks:
             waiting.put(task)
         results = []
 
         def work(slot):
-            os.sched_setaffinity(0, self.parts[slot])  # Of this thread, and of the processes it starts.
+            os.sched_setaffinity(0, self.parts[slot])  # This thread, and the processes it starts.
             while not self.cancelled.is_set():
                 try:
                     task = waiting.get_nowait()

@@ -20,7 +20,7 @@ def text(number, digits):
 
 
 def alone(results):
-    """Mb/s of each flow; of ztcp's also the ratio to Linux's BBR and CUBIC."""
+    """Mb/s of each flow, and the ratio of ztcp's to Linux's BBR and CUBIC."""
     found = {(cell, str(kinds[0])): number for (cell, kinds), number in medians(results, lambda r: r["goodput_mbit"]).items()}
     cells = list(dict.fromkeys(task.cell for task, _ in results))
     names = list(dict.fromkeys(str(task.kinds[0]) for task, _ in results))
