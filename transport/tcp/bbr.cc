@@ -64,7 +64,7 @@ double Bbr::pacing_gain() const {
 std::uint64_t Bbr::pacing_rate(const Window& window, Duration srtt) const {
   const double trip = std::chrono::duration<double>(srtt).count();
   const double first = trip > 0 ? kStartupGain * window.cwnd_bytes / trip : 0;
-  // Losses of the path's own take from the queue what the margin is for.
+  // The path's own losses drain the queue as the margin does.
   const double margin = std::min(kPacingMargin / (1 - loss_floor_.share()), 1.0);
   const double rate = margin * pacing_gain() * bandwidth();
   if (max_bandwidth_.get() == 0) return static_cast<std::uint64_t>(first);

@@ -145,7 +145,7 @@ bool Sender::next(TimePoint now, TxFrame& frame, Outgoing& out) {
   const bool lost = scoreboard_.lost_bytes() > 0 && !frto_.holds_repeats();
   const std::uint32_t limit = lost ? 0 : new_data_limit();
   if (lost || limit > 0) {
-    // Until the turn ends for another reason, so that what leaves now gets the credit.
+    // The mark stays until the turn ends for another reason: it gives these segments the credit.
     if (!pacer_.may_send(now)) {
       pacer_.set_waiting(true);
       return false;
