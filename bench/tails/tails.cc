@@ -25,6 +25,7 @@
 
 #include "bench/tails/rank.h"
 #include "tools/ztcp_perf/failure.h"
+#include "tools/ztcp_perf/plugin_log.h"
 
 namespace ztcp::bench {
 namespace {
