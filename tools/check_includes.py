@@ -58,7 +58,7 @@ SETUP_ROOMS = {
     "report": ["resources", "plan", "local"],
     "run": ["host", "live", "resources", "plan", "check", "local", "report"],
 }
-LAYERS["tools/common"] = ["core"]
+LAYERS["tools/common"] = ["core", "config", "config/file", "transport/msg"]
 # Those that all of ztcp_setup may include.
 FOR_SETUP = ["core", "transport/plan", "hugepage", "config", "config/file", "config/machine", "config/check",
              "config/network", "config/topology", "tools/common"]

@@ -27,7 +27,7 @@ DOCUMENTS = sorted(
                 *ROOT.glob("packaging/container/*")] if p.is_file())
 # Programs of the repository with documented options, beside the built ones.
 SCRIPTS = ["tools/quickstart", "tools/run-tests", "tools/run-release", "tools/run-hostlab",
-           "tools/install-packages", "packaging/build-deb", "packaging/build-rpm", "packaging/build-tarball",
+           "tools/install-packages", "packaging/build-deb", "packaging/build-rpm", "packaging/build-tarball", "packaging/build-release",
            "packaging/container/run", "bench/gpu/run", "bench/gpu/train", "bench/gpu/verbs", "bench/gpu/curves",
            "bench/side_by_side", "tests/chaos/chaos.py"]
 # Subcommands with options of their own.

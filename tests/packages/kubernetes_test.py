@@ -38,14 +38,15 @@ def specification():
 
 class Kubernetes(unittest.TestCase):
     def setUp(self):
-        self.documents = {d["kind"]: d for f in sorted(FOLDER.glob("*.yaml"))
-                          for d in yaml.safe_load_all(f.read_text())}
+        self.all = {f.name: list(yaml.safe_load_all(f.read_text())) for f in sorted(FOLDER.glob("*.yaml"))}
+        self.documents = {d["kind"]: d for name in ("nic-resource.yaml", "training-job.yaml") for d in self.all[name]}
         self.pod = self.documents["Job"]["spec"]["template"]["spec"]
         self.container = self.pod["containers"][0]
 
     def test_the_examples_fit_the_api(self):
-        for document in self.documents.values():
-            self.assertEqual(judge(document), [])
+        for documents in self.all.values():
+            for document in documents:
+                self.assertEqual(judge(document), [])
 
     def broken(self, path, value):
         """The faults of the Job with one field set; None removes it."""
@@ -101,6 +102,21 @@ class Kubernetes(unittest.TestCase):
         self.assertNotIn("privileged", context)
         self.assertEqual({v["hostPath"]["path"] for v in self.pod["volumes"] if "hostPath" in v},
                          {"/usr/local/tfabric/tools/config", "/usr/local/tfabric/tools/run"})
+
+    def test_kernel_sockets_need_nothing_of_the_node(self):
+        service, job = self.all["sockets-job.yaml"]
+        pod = job["spec"]["template"]["spec"]
+        container, = pod["containers"]
+        self.assertNotIn("hostNetwork", pod)
+        self.assertEqual(container["securityContext"], {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}})
+        self.assertEqual([list(volume) for volume in pod["volumes"]], [["name", "emptyDir"]])
+        self.assertFalse([name for name in container["resources"]["limits"] if name.startswith("hugepages")])
+        self.assertEqual({one["name"]: one["value"] for one in container["env"]}["ZTCP_TRANSPORT"], "sockets")
+        self.assertEqual(pod["subdomain"], service["metadata"]["name"])
+        self.assertEqual(job["spec"]["template"]["metadata"]["labels"], service["spec"]["selector"])
+        self.assertIn(f"--nnodes {job['spec']['completions']} ", container["args"][0])
+        self.assertIn(f"--nproc-per-node {container['resources']['limits']['nvidia.com/gpu']} ", container["args"][0])
+        self.assertIn(f"--master-addr {pod['subdomain']}-0.{pod['subdomain']}", container["args"][0])
 
     def test_resources_fit_together(self):
         limits = self.container["resources"]["limits"]

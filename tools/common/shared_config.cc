@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "tools/ztcp_perf/probe/shared_config.h"
+#include "tools/common/shared_config.h"
 
 #include <span>
 
@@ -9,7 +9,7 @@
 #include "config/file/load.h"
 #include "transport/msg/hmac_sha256.h"
 
-namespace ztcp::perf::probe {
+namespace ztcp::tools {
 namespace {
 
 // MTU and speed are compared by themselves, as the hosts' NICs have them.
@@ -55,4 +55,4 @@ std::string shared_hash(config::Fabric fabric) {
   return short_hash(config::to_toml(fabric));
 }
 
-}  // namespace ztcp::perf::probe
+}  // namespace ztcp::tools

@@ -8,7 +8,7 @@
 
 #include "config/settings.h"
 
-namespace ztcp::perf::probe {
+namespace ztcp::tools {
 
 // A text that is equal on hosts whose configs differ only in names, addresses and places of this
 // host's own: a hash, which tells nothing about the cluster key.
@@ -16,4 +16,4 @@ std::string shared_hash(config::Fabric fabric);
 // The first 12 hexadecimal digits of the SHA-256 of a text.
 std::string short_hash(const std::string& text);
 
-}  // namespace ztcp::perf::probe
+}  // namespace ztcp::tools

@@ -17,7 +17,7 @@ struct RankFacts {
   std::string host;
   // Ranks of one machine and one network namespace share it: NCCL joins them by memory.
   std::string machine;
-  std::string version;    // The program's.
+  std::string version;    // That of ztcp_perf.
   std::string variables;  // NCCL's, as in NcclChoice.
   std::string library;    // The file that was loaded, with its path.
   std::string digest;     // Begin of its SHA-256.
@@ -31,7 +31,7 @@ struct RankFacts {
   std::vector<std::string> nics;
   std::vector<std::string> lines;  // The plugin's line for each NIC, then its warnings.
   int cpus = 0;                    // Those that the process may use.
-  std::string plain_address;       // The compared kernel sockets'.
+  std::string plain_address;       // Where the compared kernel sockets listen.
   std::string plain_reason;
 };
 

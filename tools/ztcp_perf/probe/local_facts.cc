@@ -15,8 +15,8 @@
 #include "config/environment.h"
 #include "config/file/load.h"
 #include "config/machine/live_machine.h"
+#include "tools/common/shared_config.h"
 #include "tools/ztcp_perf/failure.h"
-#include "tools/ztcp_perf/probe/shared_config.h"
 
 namespace ztcp::perf::probe {
 namespace {
@@ -90,7 +90,7 @@ std::string path_of(const std::string& plugin) {
 std::string hash_of(const std::string& plugin) {
   std::ifstream file(path_of(plugin), std::ios::binary);
   if (!file) return "unknown";
-  return short_hash(std::string(std::istreambuf_iterator<char>(file), {}));
+  return tools::short_hash(std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
 HostFacts local_facts(Net& net, const std::string& plugin, const std::vector<int>& only) {
@@ -99,7 +99,7 @@ HostFacts local_facts(Net& net, const std::string& plugin, const std::vector<int
   HostFacts facts;
   facts.version = ZTCP_VERSION;
   facts.plugin = hash_of(plugin);
-  facts.config = loaded.fabric                                     ? shared_hash(*loaded.fabric)
+  facts.config = loaded.fabric                                     ? tools::shared_hash(*loaded.fabric)
                  : loaded.failure == config::LoadFailure::kMissing ? "none"
                                                                    : "broken";
   utsname kernel{};

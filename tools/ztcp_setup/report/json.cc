@@ -144,7 +144,12 @@ std::string to_json(const Plan& plan, const std::vector<Preview>& changes, const
 }
 
 std::string to_json(const CheckReport& report) {
-  Json json{{"mode", "check"}, {"exit_code", exit_code(report)}, {"config", report.config_path}};
+  Json json{{"mode", "check"},
+            {"exit_code", exit_code(report)},
+            {"version", report.version},
+            {"config", report.config_path},
+            {"digest", nullptr}};
+  if (!report.digest.empty()) json["digest"] = report.digest;
   json["problems"] = Json::array();
   for (const config::Problem& problem : report.load_problems)
     json["problems"].push_back(json_of(problem));

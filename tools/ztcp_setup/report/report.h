@@ -28,6 +28,9 @@ struct CheckReport {
   std::string config_path;
   config::Problems load_problems;  // Why there is no fabric; empty when there is one.
   std::vector<config::Check> checks;
+  std::string version{};  // That of this program.
+  std::string
+      digest{};  // Hash of the settings that hosts share (shared_config.h); empty: no fabric.
 };
 
 ExitCode exit_code(const Plan& plan);

@@ -14,6 +14,7 @@
 #include "config/file/load.h"
 #include "config/machine/readings.h"
 #include "config/topology/topology.h"
+#include "tools/common/shared_config.h"
 #include "tools/ztcp_setup/check/checks.h"
 #include "tools/ztcp_setup/check/job_environment.h"
 #include "tools/ztcp_setup/host/usable_cpus.h"
@@ -87,11 +88,13 @@ int undo_dry_run(const Options& options) {
 
 CheckReport check_here(Host& host, const std::string& config_path, const char* const* variables) {
   CheckReport report;
+  report.version = ZTCP_VERSION;
   report.config_path = config_path;
   const config::LoadResult loaded = config::load(host, config_path);
   report.load_problems = loaded.problems;
   if (!loaded.fabric) return report;
   const config::Fabric& fabric = *loaded.fabric;
+  report.digest = tools::shared_hash(fabric);
   config::GpuList gpus;
   if (const auto topology = config::detect(host, host.fsroot(), {}, {}))
     for (const config::Gpu& gpu : topology->gpus) gpus.push_back(gpu.pci);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
-#include "tools/ztcp_perf/probe/shared_config.h"
+#include "tools/common/shared_config.h"
 
 #include <gtest/gtest.h>
 
-namespace ztcp::perf::probe {
+namespace ztcp::tools {
 namespace {
 
 config::Fabric fabric() {
@@ -46,4 +46,4 @@ TEST(ProbeSharedConfig, HashIsTheBeginOfSha256) {
 }
 
 }  // namespace
-}  // namespace ztcp::perf::probe
+}  // namespace ztcp::tools
