@@ -99,7 +99,7 @@ HostFacts local_facts(Net& net, const std::string& plugin, const std::vector<int
   HostFacts facts;
   facts.version = ZTCP_VERSION;
   facts.plugin = hash_of(plugin);
-  facts.config = loaded.fabric                                     ? tools::shared_hash(*loaded.fabric)
+  facts.config = loaded.fabric ? tools::shared_hash(*loaded.fabric)
                  : loaded.failure == config::LoadFailure::kMissing ? "none"
                                                                    : "broken";
   utsname kernel{};
