@@ -111,7 +111,7 @@ class AutoControl final : public CongestionControl {
   std::uint64_t lost_bytes_ = 0;
   double cubic_share_ = 0;  // Lost while CUBIC was in use.
   std::uint32_t lossy_batches_ = 0;
-  Duration marked_rtt_{};  // Of the newest ACK that reported marks.
+  Duration marked_rtt_{};  // The newest ACK's that reported marks.
   std::uint32_t early_marks_ = 0;
   std::uint32_t unmarked_losses_ = 0;
   Cubic cubic_;

@@ -44,7 +44,7 @@ class Routers {
       : neighbours_(neighbours), first_user_(first_user) {}
 
   // Solicits routers from now on, until one advertises itself: at the start and when the link comes
-  // up. When no router is left it happens without this call. Of the stacks of a NIC one solicits.
+  // up. When no router is left it happens without this call. One of the stacks of a NIC solicits.
   void solicit(TimePoint now);
   // True: a solicitation is to be sent now. To be called at next_deadline().
   bool take_solicitation(TimePoint now);
