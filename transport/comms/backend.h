@@ -46,6 +46,10 @@ class Backend {
   // The process ends: the backend waits for no other thread beyond `end`.
   virtual void limit_waits(TimePoint) {}
 
+  // Takes arrived bytes for the turn that follows, whose time is read after this call. A thread
+  // that loses its CPU after the reading would give answers that arrive meanwhile a time too early,
+  // and the path a round trip that it never had.
+  virtual void poll() {}
   // One pass over all work: receive, take the posts of the clients that rang, run timers, send,
   // reap retired clients.
   virtual TurnOutcome turn(TimePoint now, Doorbell& doorbell) = 0;

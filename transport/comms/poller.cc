@@ -118,8 +118,9 @@ void Poller::note_process_end() {
 }
 
 bool Poller::turn() {
-  last_turn_ = clock_.at(read_clock());
   try {
+    backend_->poll();
+    last_turn_ = clock_.at(read_clock());
     last_outcome_ = backend_->turn(last_turn_, doorbell_);
   } catch (const std::exception& exception) {
     last_outcome_.moved = last_outcome_.leaves_unsent = true;  // Unknown, so assumed.

@@ -29,6 +29,7 @@ class Lane final : public comms::Backend, private TurnEvents {
   void start() override;
   void limit_waits(TimePoint end) override { worker_threads_.set_wait_deadline(end); }
 
+  void poll() override { engine_.poll(*link_); }
   comms::TurnOutcome turn(TimePoint now, comms::Doorbell& doorbell) override {
     return {.moved =
                 engine_.turn(now, context_, [&doorbell](auto&& visit) { doorbell.drain(visit); })};

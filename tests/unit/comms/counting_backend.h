@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -17,6 +18,10 @@ class CountingBackend : public Backend {
  public:
   explicit CountingBackend(int& starts) : starts_(starts) {}
   void start() override { ++starts_; }
+  void poll() override {
+    std::this_thread::sleep_for(polls_for);
+    polled_at = std::chrono::steady_clock::now();
+  }
   TurnOutcome turn(TimePoint now, Doorbell&) override {
     ++turns;
     last_now = now;
@@ -45,6 +50,8 @@ class CountingBackend : public Backend {
   std::atomic<bool> leaves_some{false};
   TimePoint last_now{};
   Duration stops_for{};
+  Duration polls_for{};
+  std::chrono::steady_clock::time_point polled_at{};
   mutable std::atomic<std::thread::id> asked_by{};  // The last thread that called unfinished().
 
  private:

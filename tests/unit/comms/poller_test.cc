@@ -64,6 +64,22 @@ TEST(Poller, StartAfterAFailedStart_StartsTheBackendOnlyOnce) {
   EXPECT_EQ(starts, 1);
 }
 
+// Else an answer that comes between the two readings would seem to come too early.
+TEST(Poller, TimeOfATurnIsReadAfterItsBytesAreTaken) {
+  int starts = 0;
+  PollerConfig config;
+  config.name = "mem0";
+  auto owned = std::make_unique<CountingBackend>(starts);
+  CountingBackend& backend = *owned;
+  Poller poller(config, std::move(owned));
+  backend.polls_for = std::chrono::milliseconds(2);
+  for (int i = 0; i < 3; ++i) {
+    poller.turn();
+    EXPECT_GE(poller.turn_time().time_since_epoch(), backend.polled_at.time_since_epoch());
+    EXPECT_EQ(backend.last_now, poller.turn_time());
+  }
+}
+
 // The thread gives the baton before it logs, so other threads go on.
 TEST(Poller, LoggerMayEndTheThreadThatLogs) {
   int starts = 0;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <optional>
+#include <utility>
 
 namespace ztcp::ustack {
 namespace {
@@ -79,12 +81,16 @@ struct Lent {
 bool Engine::receive(TimePoint now, link::Link& link) {
   bool any = false;
   for (std::size_t round = 0; round < kBurstsPerTurn; ++round) {
-    const std::size_t count = link.receive(rx_);
-    if (count == 0) break;
-    any = true;
-    const Lent lent{link, std::span(rx_).first(count)};
-    on_frames(now, lent.frames);
-    if (count < rx_.size()) break;
+    const std::optional<std::size_t> polled = std::exchange(polled_, std::nullopt);
+    const std::size_t count = polled ? *polled : link.receive(rx_);
+    if (count > 0) {
+      any = true;
+      const Lent lent{link, std::span(rx_).first(count)};
+      on_frames(now, lent.frames);
+    }
+    // The thread may have lost its CPU after poll(): more may have come before this turn's time.
+    const bool may_have_missed = polled && after_gap_;
+    if (count < rx_.size() && !may_have_missed) break;
   }
   return any;
 }

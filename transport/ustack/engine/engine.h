@@ -100,7 +100,10 @@ class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // `posts(visit)` calls visit(index) for each client with posts. True when anything moved.
+  // Takes the first frames of the next turn, whose time is read afterwards: see comms::Backend.
+  void poll(link::Link& link) { polled_ = link.receive(rx_); }
+  // `posts(visit)` calls visit(index) for each client with posts. True when anything moved. Without
+  // a poll() before, the turn receives all frames itself.
   template <class Posts>
   bool turn(TimePoint now, const TurnContext& context, Posts&& posts) {
     begin(now, context);
@@ -151,9 +154,13 @@ class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
   static constexpr std::size_t kBurst = 32;
   // Limits the bursts received in a turn, so that the engine soon sends again.
   static constexpr std::size_t kBurstsPerTurn = 4;
+  // Turns without a pause are shorter.
+  static constexpr Duration kShortGap = std::chrono::microseconds(50);
 
   void begin(TimePoint now, const TurnContext& context) {
-    stack_.note_poll_gap(now, std::max(now - std::exchange(last_turn_, now), Duration::zero()));
+    const Duration gap = std::max(now - std::exchange(last_turn_, now), Duration::zero());
+    stack_.note_poll_gap(now, gap);
+    after_gap_ = gap > kShortGap;
     if (now >= next_check_) check(now, context);
   }
   void check(TimePoint now, const TurnContext& context);
@@ -176,6 +183,8 @@ class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
   std::optional<msg::CopyJobs> copies_;
   msg::Sessions sessions_;
   std::array<RxFrame, kBurst> rx_{};
+  std::optional<std::size_t> polled_;  // Frames in rx_ that poll() has taken.
+  bool after_gap_ = false;             // This turn.
   Transmitter transmitter_;
   NicWatch watch_;
   LinkState link_state_ = LinkState::kUp;  // At the last check.

@@ -242,6 +242,28 @@ TEST_F(TurnSteadyState, DoesNotAllocateOrLock) {
   EXPECT_GT(pair_->client.refusals(), refused);
 }
 
+// A thread may lose its CPU between poll() and the reading of the time: frames that come meanwhile
+// are received before the timers of that time run.
+TEST_F(TurnSteadyState, FramesThatCameBeforeItsTimeComeBeforeTimers) {
+  ASSERT_TRUE(warm_);
+  Host& server = pair_->server;
+  for (const Duration gap : {Duration(1us), Duration(1ms)}) {
+    for (int i = 0; i < 10; ++i) pair_->turn();
+    pair_->sent->send_message.start(std::span(pair_->out).first(1000), 0, kUnmapped);
+    pair_->received->recv_message.start(std::span(pair_->in).first(1000), 0);
+    server.ring();
+    pair_->turn();
+    pair_->turn();
+    const std::uint64_t before = server.engine.stack().counters().rx_segments;
+    server.engine.poll(server.link);  // Nothing has come.
+    pair_->client.ring();
+    pair_->client.turn(pair_->now);
+    server.turn(pair_->now += gap);
+    const bool has_come = server.engine.stack().counters().rx_segments > before;
+    EXPECT_EQ(has_come, gap == 1ms);
+  }
+}
+
 // Tests the lock counter itself.
 TEST_F(TurnSteadyState, LockCounterSeesLocks) {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
