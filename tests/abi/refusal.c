@@ -189,7 +189,7 @@ int main(int argc, char** argv) {
   expect_connect_fails(&net, noise, ncclRemoteError);
   unsigned char older[NCCL_NET_HANDLE_MAXSIZE] = {0, 0, 'z', 'T', 0xc9, 0x11};
   expect_connect_fails(&net, older, ncclRemoteError);
-  REQUIRE(log_has("speaks handle version 1, this one 6"), "the other version is not named");
+  REQUIRE(log_has("speaks handle version 1, this one 7"), "the other version is not named");
   REQUIRE_OK(net_finalize(&net));
   return 0;
 }

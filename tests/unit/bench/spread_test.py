@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""bench/gpu/spread.py, and the rows that bench/gpu/run makes of all ranks' times."""
-import contextlib
+"""bench/gpu/spread.py, and the table that bench/gpu/run makes of all ranks' times."""
 import importlib.machinery
 import importlib.util
-import io
 import os
 import sys
 import unittest
@@ -14,6 +12,7 @@ sys.dont_write_bytecode = True
 RUN = sys.argv.pop(1)
 sys.path.insert(0, os.path.dirname(RUN))
 import spread  # noqa: E402
+from sweep_table import sweep_table, take_together  # noqa: E402
 
 loader = importlib.machinery.SourceFileLoader("gpu_run", RUN)
 run = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_run", loader))
@@ -51,7 +50,7 @@ def results(*of_ranks):
 class Sweep(unittest.TestCase):
     def test_a_row_of_every_rank_has_the_spread_of_the_slowest(self):
         found = results([10.0] * 1000, [5.0] * 999 + [4000.0])
-        run.take_together(found)
+        take_together(found)
         for result in found:
             row, = result["rows"]
             self.assertNotIn("one_by_one_us", row)
@@ -59,10 +58,8 @@ class Sweep(unittest.TestCase):
                              [1000, 10, 10, 4000])
 
     def shown(self, found):
-        run.take_together(found)
-        with contextlib.redirect_stdout(io.StringIO()) as out:
-            run.show_sweep("ztcp, 2 ranks", found)
-        return out.getvalue().splitlines()
+        take_together(found)
+        return sweep_table("ztcp, 2 ranks", found).splitlines()
 
     def test_the_table_is_aligned_and_fits_120_columns(self):
         lines = self.shown(results([9e6] * 3, [5.0] * 3))
