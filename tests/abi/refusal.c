@@ -104,7 +104,7 @@ static void refuse(int out, const char* device, const char* reason) {
   REQUIRE(net_accept(&net, listener, &comm) == ncclSystemError && comm == NULL, "accept");
   REQUIRE(log_has(reason), "the reason, %s, is not logged", reason);
 
-  unsigned char healthy[NCCL_NET_HANDLE_MAXSIZE] = {0, 0, 'z', 'T', 0xc9, 0x61};
+  unsigned char healthy[NCCL_NET_HANDLE_MAXSIZE] = {0, 0, 'z', 'T', 0xc9, 0x71};
   expect_connect_fails(&net, healthy, ncclSystemError);
   REQUIRE_OK(net_close_listen(&net, listener));
   REQUIRE_OK(net_finalize(&net));

@@ -106,7 +106,7 @@ def missing_rank():
 def variable_not_passed_on():
     """mpirun passes on only the variables that -x names."""
     with Job() as job:
-        output = job.run(status=1, each=lambda rank: {} if rank == 0 else {"NCCL_NET_PLUGIN": ""})[0].output()
+        output = job.run(status=1, each=lambda rank: {} if rank == 0 else {"NCCL_NET_PLUGIN": "", "LD_LIBRARY_PATH": ""})[0].output()
         check("(rank 1) will not use ztcp: NCCL_NET_PLUGIN is not set and the library path has no libnccl-net.so; "
               "set NCCL_NET_PLUGIN" in output, output)
         check("rank 0: NCCL_NET_PLUGIN=" in output and "rank 1: NCCL_NET_PLUGIN not set" in output, output)
