@@ -309,8 +309,8 @@ def loop(net, options):
 
 
 def leave(status):
-    """Ends the process as a C program ends: its exit handlers run. Python would first clear the
-    functions of this module, among them the logger that the plugin's threads still call."""
+    """Ends the process as a C program ends: its exit handlers run. Python would first clear its
+    modules, and with them the logger that the plugin's threads still call."""
     sys.stdout.flush()
     sys.stderr.flush()
     ctypes.CDLL(None).exit(status)

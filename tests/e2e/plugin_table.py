@@ -32,6 +32,9 @@ MEMBERS = (
 )
 LOGGER = ctypes.CFUNCTYPE(None, c_int, ctypes.c_ulong, ctypes.c_char_p, c_int, ctypes.c_char_p,
                           ctypes.c_char_p)
+# Called as logger(level, flags, file, line, "%s", text), by the plugin's threads until the process
+# ends: a logger must outlive the table that it came with.
+LOGGERS = []
 
 
 class PluginError(Exception):
@@ -45,9 +48,9 @@ class Table:
         for word, (name, arguments) in zip(words[1:], MEMBERS):
             if arguments is not None:
                 setattr(self, "_" + name, ctypes.CFUNCTYPE(c_int, *arguments)(word))
-        # Called as logger(level, flags, file, line, "%s", text); kept alive here.
         self.logger = LOGGER(lambda level, flags, file, line, form, text: say(
             "log " + (text or b"").decode(errors="replace")))
+        LOGGERS.append(self.logger)
 
     def reloaded(self):
         """dlclose, as NCCL does when the last communicator is gone, and dlopen again."""
