@@ -69,19 +69,6 @@ std::string_view kind_of(Machine& machine, const std::string& folder) {
   return {};
 }
 
-bool has_right(Machine& machine, unsigned bit) {
-  const auto status = machine.read_value("/proc/self/status");
-  if (!status) return true;
-  const auto at = status->find("CapEff:");
-  if (at == std::string::npos) return true;
-  const std::string_view text = std::string_view(*status).substr(at + 7);
-  const auto first = text.find_first_not_of(" \t");
-  std::uint64_t rights = 0;
-  if (first != std::string_view::npos)
-    std::from_chars(text.data() + first, text.data() + text.size(), rights, 16);
-  return (rights >> bit & 1U) != 0;
-}
-
 }  // namespace
 
 Next check_xdp_interface(Checklist& list, const Nic& nic) {
@@ -166,7 +153,7 @@ Next check_xdp_rights(Checklist& list, const Nic& nic) {
   std::string missing;
   for (const Right& right :
        is_pinned ? std::vector<Right>{kNetRaw} : std::vector<Right>{kNetAdmin, kNetRaw, kBpf})
-    if (!has_right(list.machine, right.bit))
+    if (!has_capability(list.machine, right.bit))
       missing += (missing.empty() ? "" : ", ") + std::string(right.name);
   if (missing.empty())
     list.good("rights", nic.name,

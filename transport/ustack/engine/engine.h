@@ -101,7 +101,10 @@ class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
   Engine& operator=(const Engine&) = delete;
 
   // Takes the first frames of the next turn, whose time is read afterwards: see comms::Backend.
-  void poll(link::Link& link) { polled_ = link.receive(rx_); }
+  // Frames that a turn has left behind, because it threw, stay first.
+  void poll(link::Link& link) {
+    if (!polled_) polled_ = link.receive(rx_);
+  }
   // `posts(visit)` calls visit(index) for each client with posts. True when anything moved. Without
   // a poll() before, the turn receives all frames itself.
   template <class Posts>
