@@ -120,13 +120,13 @@ PortIndex FabricSwitch::add_port(PortSettings settings, link::Link& link) {
   return index;
 }
 
-std::size_t FabricSwitch::turn(TimePoint now) {
+std::size_t FabricSwitch::turn(TimePoint now, const Clock& clock) {
   check_carriers(now);
   std::size_t moved = 0;
   for (Port& port : ports_) moved += flush_queue(port);
   for (PortIndex i = 0; i < ports_.size(); ++i) {
     moved += mature(i, now);
-    moved += receive(i, now);
+    moved += receive(i, now, clock);
   }
   return moved;
 }
@@ -148,10 +148,11 @@ bool FabricSwitch::backlogged() const {
   return std::any_of(ports_.begin(), ports_.end(), [](const Port& p) { return !p.queue.empty(); });
 }
 
-std::size_t FabricSwitch::receive(PortIndex index, TimePoint now) {
+std::size_t FabricSwitch::receive(PortIndex index, TimePoint& now, const Clock& clock) {
   Port& port = ports_[index];
   const std::size_t count = port.link->receive(rx_);
   if (count == 0) return 0;
+  now = clock();
   for (RxFrame& received : std::span(rx_).first(count)) {
     TxFrame frame;
     if (received.head.size() < kEthernetBytes) {

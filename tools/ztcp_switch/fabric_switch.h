@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -68,13 +69,17 @@ struct PortCounters {
 
 class FabricSwitch {
  public:
+  using Clock = std::function<TimePoint()>;
+
   explicit FabricSwitch(const SwitchSettings& settings);
 
   // Before the first turn. `link` is borrowed and outlives the switch.
   PortIndex add_port(PortSettings settings, link::Link& link);
 
   // One round over all ports. Returns the number of frames moved; 0 lets the caller back off.
-  std::size_t turn(TimePoint now);
+  // `clock` is read again once frames are taken: a thread that lost its CPU since `now` would
+  // otherwise shorten their delay.
+  std::size_t turn(TimePoint now, const Clock& clock);
   // The next time at which turn() has work without new frames; kNever: none.
   TimePoint next_deadline() const;
   // True while frames wait for a transmit ring: the caller must not sleep long.
@@ -112,7 +117,7 @@ class FabricSwitch {
   };
 
   void check_carriers(TimePoint now);
-  std::size_t receive(PortIndex port, TimePoint now);
+  std::size_t receive(PortIndex port, TimePoint& now, const Clock& clock);
   void enter(PortIndex port, const TxFrame& frame, TimePoint now);
   std::size_t mature(PortIndex port, TimePoint now);
   void forward(PortIndex ingress, const TxFrame& frame, TimePoint now);

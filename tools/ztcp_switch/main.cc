@@ -194,7 +194,7 @@ void forward_until_stopped(FabricSwitch& fabric, const SwitchOptions& options, R
   TimePoint next_check{};
   while (!g_stop.load(std::memory_order_relaxed)) {
     const TimePoint now = read_clock();
-    const std::size_t moved = fabric.turn(now);
+    const std::size_t moved = fabric.turn(now, read_clock);
     if (now >= next_check) {
       next_check = now + std::chrono::milliseconds(10);
       reporter.tick(now);

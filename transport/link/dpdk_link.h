@@ -28,7 +28,7 @@ struct MemifConfig {
   MacAddress mac;
   std::uint16_t mtu_bytes = 1500;   // The same at both ends; at most kMaxMemifMtuBytes.
   std::uint8_t ring_size_log2 = 0;  // 0: chosen so that a ring holds about 4 MiB.
-  std::uint32_t rx_frames = 0;      // 0: about 48 MiB, between 1024 and 4096 frames.
+  std::uint32_t rx_frames = 0;      // 0: about 48 MiB, between 1024 and 8192 frames.
 };
 
 // A memif frame must fit into one buffer of the receiver's pool. With DPDK's headroom the buffer's

@@ -40,7 +40,7 @@ std::uint8_t ring_size_log2(const MemifConfig& config) {
 
 std::uint32_t rx_frames(const MemifConfig& config) {
   if (config.rx_frames != 0) return config.rx_frames;
-  return std::clamp(kRxPoolBytes / buffer_bytes(config.mtu_bytes), 1024U, 4096U) - 1;
+  return std::clamp(kRxPoolBytes / buffer_bytes(config.mtu_bytes), 1024U, 8192U) - 1;
 }
 
 // Nothing stays in flight: one burst of the longest chains, and some spare.

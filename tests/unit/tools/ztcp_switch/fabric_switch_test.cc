@@ -121,7 +121,7 @@ struct World {
   }
   // Turns until nothing moves and nothing is due.
   void run() {
-    while (fabric.turn(now) > 0) {
+    while (fabric.turn(now, [&] { return now; }) > 0) {
     }
   }
   // Jumps from deadline to deadline until none is left.
@@ -285,6 +285,18 @@ TEST(FabricSwitch, DelayHoldsEachFrameForItsTime) {
   w.run();
   ASSERT_EQ(w.links[1]->from_switch.size(), 1U);
   EXPECT_EQ(w.links[1]->from_switch[0], frame(0, 1));
+}
+
+TEST(FabricSwitch, DelayBeginsWhenTheFrameWasTaken) {
+  std::vector<PortSettings> ports = World::plain(2);
+  ports[1].to_peer.delay = 2ms;
+  World w(std::move(ports));
+  w.introduce();
+  w.run_out();
+  w.links[0]->to_switch.push_back(frame(0, 1));
+  const TimePoint began = w.now;
+  EXPECT_GT(w.fabric.turn(began, [&] { return began + 10ms; }), 0U);
+  EXPECT_EQ(w.fabric.next_deadline(), began + 12ms);
 }
 
 TEST(FabricSwitch, ImpairmentsAreCountedAndReplayable) {
