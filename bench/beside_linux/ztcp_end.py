@@ -20,7 +20,7 @@ from plugin_table import Buffer, PluginError, Table, c_int  # noqa: E402
 
 from record import Record  # noqa: E402
 
-MESSAGE_BYTES = 128 << 10
+MESSAGE_BYTES = 512 << 10  # NCCL's largest pieces. Fewer bytes in flight would be the limit.
 DEPTH = 32  # NCCL_NET_MAX_REQUESTS.
 REST_S = 0.0002
 CONNECT_S = 30

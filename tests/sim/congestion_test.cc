@@ -122,6 +122,23 @@ TEST(CongestionControls, SlowPollerKeepsThePace) {
   }
 }
 
+// A host's delays look like a queue: losses in it are compared with those without one.
+TEST(CongestionControls, AutoKeepsBbrWhereAPollerIsLate) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    Line line = line_of(500, 1ms, 1ms);
+    line.mtu_bytes = 1500;
+    line.loss = 0.01;
+    line.seed = seed;
+    line.sender_turn = line.receiver_turn = 100us;
+    Bottleneck world(line);
+    const Source& source = world.open(kAuto);
+    world.run(500ms);
+    const std::uint64_t before = source.acked;
+    world.run(2s);
+    EXPECT_GE(static_cast<double>(source.acked - before) / line.bytes_in(2s), 0.9);
+  }
+}
+
 TEST(CongestionControls, StackTellsOfAChange) {
   Line line = line_of(10'000, 1ms, 1ms);
   line.loss = 0.01;

@@ -43,7 +43,7 @@ std::uint32_t AutoControl::on_loss(const Window& window) {
 std::uint32_t AutoControl::on_mark(const Window& window) {
   clean_losses_ = 0;
   unmarked_losses_ = 0;
-  if (uses_bbr()) ++queued_rounds_;
+  if (uses_bbr()) excess_bytes_ += window.mss_bytes;
   const bool is_early = marked_rtt_ > Duration::zero() && marked_rtt_ <= min_rtt_ + kEarlyQueue;
   early_marks_ = is_early ? early_marks_ + 1 : 0;
   return active_->on_mark(window);
@@ -75,10 +75,13 @@ void AutoControl::change_to_bbr(const Ack& ack, Window& window) {
   cubic_share_ = lost_share();
   if (cubic_share_ > kMostShare) return;
   ++window.changes;
+  clean_passed_bytes_ = static_cast<double>(passed_bytes_);
+  // So few losses tell their share roughly: as if there had been twice as many.
+  clean_lost_bytes_ = 2 * static_cast<double>(lost_bytes_);
+  excess_bytes_ = 0;
   forget_counts();
   lossy_batches_ = 0;
-  queued_rounds_ = 0;
-  round_lost_bytes_ = 0;
+  round_passed_bytes_ = round_lost_bytes_ = 0;
   round_rtt_ = Duration::max();
   round_end_ = ack.snd_nxt;
   bbr_.~Bbr();
@@ -88,30 +91,49 @@ void AutoControl::change_to_bbr(const Ack& ack, Window& window) {
 }
 
 void AutoControl::watch_bbr(const Ack& ack, Window& window) {
-  round_lost_bytes_ += ack.lost_bytes;
   if (ack.rtt_sample > Duration::zero()) round_rtt_ = std::min(round_rtt_, ack.rtt_sample);
   if (!round_end_.at_or_before(ack.ack) && !round_end_.after(ack.snd_nxt)) return;
   round_end_ = ack.snd_nxt;
   const bool queued = round_rtt_ != Duration::max() && is_queued(round_rtt_);
   // A queue of its own making is gone a round or two after probing.
-  if (bbr_.phase() == Bbr::Phase::kCruise || bbr_.phase() == Bbr::Phase::kDown) {
-    if (queued && round_lost_bytes_ > 0)
-      ++queued_rounds_;
-    else if (queued_rounds_ > 0 && !queued)
-      --queued_rounds_;
-  }
-  round_lost_bytes_ = 0;
+  if (bbr_.phase() == Bbr::Phase::kCruise || bbr_.phase() == Bbr::Phase::kDown)
+    count_round(queued, window.mss_bytes);
+  round_passed_bytes_ = round_lost_bytes_ = 0;
   round_rtt_ = Duration::max();
-  const bool is_wrong = loses_more(window) || queued_rounds_ >= kQueuedRounds;
+  const bool is_wrong = loses_more(window) || excess_bytes_ >= kExcessSegments * window.mss_bytes;
   if (is_wrong && !ack.in_recovery) return_to_cubic(ack, window);
+}
+
+// Where packets are lost by chance a queue loses no more than its absence: a round with both says
+// nothing.
+void AutoControl::count_round(bool is_queued_round, std::uint32_t mss_bytes) {
+  const auto passed = static_cast<double>(round_passed_bytes_);
+  const auto lost = static_cast<double>(round_lost_bytes_);
+  if (is_queued_round) {
+    const double share = clean_lost_bytes_ / (clean_passed_bytes_ + clean_lost_bytes_);
+    // One round may have the losses of a probe.
+    excess_bytes_ += std::min<double>(lost - kMoreLoss * share * (passed + lost), mss_bytes);
+  } else {
+    excess_bytes_ -= mss_bytes;
+    if (clean_passed_bytes_ > static_cast<double>(std::uint64_t{kCleanSegments} * mss_bytes)) {
+      clean_passed_bytes_ /= 2;
+      clean_lost_bytes_ /= 2;
+    }
+    clean_passed_bytes_ += passed;
+    clean_lost_bytes_ += lost;
+  }
+  excess_bytes_ = std::max(excess_bytes_, 0.0);
 }
 
 void AutoControl::count(const Ack& ack) {
   if (ack.ack.after(counted_)) {
-    passed_bytes_ += bytes_between(counted_, ack.ack);
+    const std::uint32_t passed = bytes_between(counted_, ack.ack);
+    passed_bytes_ += passed;
+    round_passed_bytes_ += passed;
     counted_ = ack.ack;
   }
   lost_bytes_ += ack.lost_bytes;
+  round_lost_bytes_ += ack.lost_bytes;
 }
 
 // At the end of a round. Loss that rises with the rate is congestion, also where no queue is seen.

@@ -6,8 +6,9 @@
 // congestion, and CUBIC sends far less than the path carries: then it changes to BBR. Where
 // switches mark packets (ECN) while the queue is still short, and the peer counts the marks, it
 // changes to DCTCP; a switch that marks at a longer queue is made for other controls. It returns to
-// CUBIC when losses come with a queue, or without marks while DCTCP is in use, which means other
-// traffic, and then stays with it for a time that doubles with each such return.
+// CUBIC when more is lost with a queue than without one, or losses come without marks while DCTCP
+// is in use, which means other traffic, and then stays with it for a time that doubles with each
+// such return.
 //
 // A queue is known by the round trip. Where that is less than kLeastRtt a host's own delays hide
 // it, and CUBIC recovers from a loss soon enough. A shallow buffer hides it, too: there BBR's flows
@@ -44,8 +45,12 @@ class AutoControl final : public CongestionControl {
   static constexpr double kMoreShare = 0.004;
   static constexpr std::uint32_t kBatchSegments = 2048;
   static constexpr std::uint32_t kLossyBatches = 2;
-  // Rounds of BBR with a queue, that it did not make by probing, and losses.
-  static constexpr std::uint32_t kQueuedRounds = 8;
+  // Lost in rounds of BBR with a queue, that it did not make by probing, beyond kMoreLoss times the
+  // losses of rounds without a queue, one segment of each round: the queue is why, and other
+  // traffic made it.
+  static constexpr std::uint32_t kExcessSegments = 8;
+  // The rounds without a queue count by halves after so many segments.
+  static constexpr std::uint32_t kCleanSegments = 32768;
   // DCTCP follows so many marked windows in a row with a queue of at most kEarlyQueue: switches for
   // DCTCP mark at 30 frames or so (0.4 ms at 1 Gb/s), those for other controls at 5 ms (CoDel) or
   // 15 ms (PIE).
@@ -85,6 +90,7 @@ class AutoControl final : public CongestionControl {
   void change_to_bbr(const Ack& ack, Window& window);
   void change_to_dctcp(const Ack& ack, Window& window);
   void watch_bbr(const Ack& ack, Window& window);
+  void count_round(bool is_queued_round, std::uint32_t mss_bytes);
   void count(const Ack& ack);
   void forget_counts() { passed_bytes_ = lost_bytes_ = 0; }
   double lost_share() const {
@@ -97,19 +103,23 @@ class AutoControl final : public CongestionControl {
   std::uint32_t clean_losses_ = 0;
   Duration stay_ = kFirstStay;
   TimePoint may_change_{};
-  std::uint32_t queued_rounds_ = 0;
   TimePoint now_{};
   TimePoint first_loss_{};
   Duration min_rtt_{};
   Duration round_rtt_{};  // CUBIC: the largest of this round; BBR: the smallest.
   Duration last_rtt_{};   // The same of the round before.
-  std::uint32_t round_lost_bytes_ = 0;
+  std::uint64_t round_passed_bytes_ = 0;
+  std::uint64_t round_lost_bytes_ = 0;
   SeqNum round_end_;
   SeqNum counted_;  // The ACK up to which bytes are counted.
   // CUBIC: since the first of clean_losses_; BBR: of this batch.
   std::uint64_t passed_bytes_ = 0;
   std::uint64_t lost_bytes_ = 0;
   double cubic_share_ = 0;  // Lost while CUBIC was in use.
+  // Without a queue, of CUBIC and of BBR.
+  double clean_passed_bytes_ = 0;
+  double clean_lost_bytes_ = 0;
+  double excess_bytes_ = 0;
   std::uint32_t lossy_batches_ = 0;
   Duration marked_rtt_{};  // The newest ACK's that reported marks.
   std::uint32_t early_marks_ = 0;
