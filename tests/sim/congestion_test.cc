@@ -198,7 +198,7 @@ TEST(CongestionControls, SharingABottleneckFor2Seconds) {
       "    old beside new flow, Mb/s    bbr+bbr       cubic+bbr     bbr+cubic     "
       "cubic+cubic   auto+auto     cubic+auto\n");
   for (const Sharing& path : {Sharing{"500M 1ms 1BDP", 500, 1ms, 1ms, 0.95},
-                              Sharing{"500M 10ms 1BDP", 500, 10ms, 10ms, 0.7},
+                              Sharing{"500M 10ms 1BDP", 500, 10ms, 10ms, 0.85},
                               Sharing{"10G 50us 4BDP", 10'000, 50us, 200us, 0.93},
                               Sharing{"10G 1ms 1BDP", 10'000, 1ms, 1ms, 0.95},
                               Sharing{"10G 1ms 1/5BDP", 10'000, 1ms, 200us, 0.8}}) {

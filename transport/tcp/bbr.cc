@@ -13,7 +13,11 @@ namespace {
 
 constexpr double kStartupGain = 2.77;
 constexpr double kDrainGain = 0.5;
-constexpr double kWindowGain = 2;
+constexpr double kStartWindowGain = 2;
+// The draft has 2 and 2.25: the window then holds a whole path's bytes in a queue that CUBIC keeps
+// filled, and leaves it a quarter of the line.
+constexpr double kWindowGain = 1.5;
+constexpr double kUpWindowGain = 1.75;
 constexpr double kProbeRttGain = 0.5;
 constexpr double kPacingMargin = 0.99;
 constexpr std::uint8_t kFullRounds = 3;
@@ -211,7 +215,8 @@ void Bbr::set_window(const Ack& ack, Window& window) {
   const std::uint32_t mss = window.mss_bytes;
   const std::uint32_t least = kLeastWindowSegments * mss;
   const bool up = phase_ == Phase::kUp;
-  std::uint64_t most = bdp_bytes(up ? kWindowGain + 0.25 : kWindowGain);
+  const double gain = up ? kUpWindowGain : is_cycling() ? kWindowGain : kStartWindowGain;
+  std::uint64_t most = bdp_bytes(gain);
   most = std::max<std::uint64_t>(most + bursts_.bytes(), std::uint64_t{2} * least);
   if (up) most += 2 * mss;
   std::uint64_t cwnd = std::uint64_t{window.cwnd_bytes} + ack.delivered_bytes;

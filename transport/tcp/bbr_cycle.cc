@@ -17,6 +17,8 @@ constexpr Duration kLeastWait = std::chrono::milliseconds(400);
 constexpr std::uint32_t kWaitSpreadMs = 200;
 constexpr std::uint32_t kMostRounds = 63;
 constexpr std::uint8_t kMostUpRounds = 30;
+// Then the queue is another flow's, which does not drain it.
+constexpr std::uint32_t kMostDownRounds = 10;
 constexpr std::uint8_t kMostIdleRounds = 8;
 constexpr double kUpGrowth = 1.1;
 // In the second one the losses of the last segments of a probe are found.
@@ -79,8 +81,9 @@ void Bbr::move_cycle(TimePoint now, const Ack& ack, const Window& window) {
     case Phase::kDown:
       if (is_time_to_probe(now, window))
         start_refill();
-      else if (ack.flight_bytes <= high_less_headroom(window.mss_bytes) &&
-               ack.flight_bytes <= bdp_bytes(1))
+      else if (rounds_since_probe_ > kMostDownRounds ||
+               (ack.flight_bytes <= high_less_headroom(window.mss_bytes) &&
+                ack.flight_bytes <= bdp_bytes(1)))
         phase_ = Phase::kCruise;
       return;
     case Phase::kCruise:
