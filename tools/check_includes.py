@@ -19,6 +19,7 @@ LAYERS = {
     "transport/wire": ["core"],
     "transport/tcp": ["core", "transport/wire"],
     "transport/msg": ["core", "transport/stats"],
+    "transport/reduce": ["core"],
     "transport/stats": ["core"],
     "transport/plan": ["core", "config", "config/machine"],
     "transport/link/xdp": ["core", "transport/wire", "hugepage"],
@@ -81,7 +82,7 @@ CONFINED = [
     (r"(iostream|cstdio|stdio\.h)", ["tools", "bench", "tests", "config", "hugepage", "transport/link"]),
 ]
 # The pure folders: no clock, thread, lock, system call or text formatting.
-PURE = ["transport/plan", "transport/wire", "transport/tcp", "transport/msg", "transport/ustack/engine",
+PURE = ["transport/plan", "transport/wire", "transport/tcp", "transport/msg", "transport/reduce", "transport/ustack/engine",
         "transport/verbs/session",
         "transport/comms/suspects.h", "transport/comms/clients"]
 IMPURE_HEADERS = (r"thread|mutex|condition_variable|shared_mutex|future|atomic|unistd\.h|sys/.*|pthread\.h|time\.h|"
