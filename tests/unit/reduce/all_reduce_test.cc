@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/reduce/all_reduce.h"
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/allocation_guard.h"
+#include "tests/unit/reduce/gradients.h"
+#include "tests/unit/reduce/memory_peers.h"
+#include "transport/reduce/kernels.h"
+
+namespace ztcp::reduce {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+class Group {
+ public:
+  explicit Group(std::size_t hosts, Wire wire = Wire::kAsIs, std::uint32_t seed = 1)
+      : hosts_(hosts, seed) {
+    for (std::size_t rank = 0; rank < hosts; ++rank) {
+      scratch_.emplace_back(AllReduce::scratch_bytes(hosts, wire));
+      members_.push_back(std::make_unique<AllReduce>(hosts_.end(rank),
+                                                     GroupSetup{.hosts = hosts,
+                                                                .rank = rank,
+                                                                .wire = wire,
+                                                                .scratch = scratch_.back().data(),
+                                                                .scratch_registration = nullptr}));
+    }
+  }
+  std::size_t hosts() const { return members_.size(); }
+  AllReduce& member(std::size_t rank) { return *members_[rank]; }
+  test::MemoryHosts& network() { return hosts_; }
+
+ private:
+  test::MemoryHosts hosts_;
+  std::vector<Bytes> scratch_;
+  std::vector<std::unique_ptr<AllReduce>> members_;
+};
+
+// One vector on every host.
+struct Work {
+  ElementType type;
+  Reduction reduction;
+  std::size_t count;
+  bool in_place = false;
+  std::vector<Bytes> from;
+  std::vector<Bytes> to;
+  std::vector<Job*> jobs;
+
+  Work(const Group& group, ElementType of, Reduction by, std::size_t elements, std::uint32_t seed)
+      : type(of), reduction(by), count(elements) {
+    std::mt19937 random(seed);
+    for (std::size_t rank = 0; rank < group.hosts(); ++rank) {
+      Bytes one(count * size_of(type));
+      for (std::byte& byte : one) byte = static_cast<std::byte>(random());
+      // Floats below 2: a NaN's bits are not promised.
+      for (std::size_t top = size_of(type) - 1; top < one.size(); top += size_of(type))
+        one[top] &= std::byte{0xbf};
+      from.push_back(std::move(one));
+    }
+    to.resize(group.hosts(), Bytes(count * size_of(type), std::byte{0x5a}));
+    jobs.resize(group.hosts());
+  }
+
+  Bytes expected() const {
+    std::vector<const std::byte*> sources;
+    for (const Bytes& one : from) sources.push_back(one.data());
+    Bytes out(count * size_of(type));
+    combine(type, reduction, out.data(), sources, count);
+    return out;
+  }
+  void start(Group& group) {
+    if (in_place) to = from;
+    for (std::size_t rank = 0; rank < group.hosts(); ++rank) {
+      const std::byte* const source = in_place ? to[rank].data() : from[rank].data();
+      const auto job = group.member(rank).start({.from = source,
+                                                 .to = to[rank].data(),
+                                                 .count = count,
+                                                 .type = type,
+                                                 .reduction = reduction});
+      ASSERT_TRUE(job);
+      ASSERT_NE(*job, nullptr);
+      jobs[rank] = *job;
+    }
+  }
+};
+
+void finish(Work& work) {
+  std::size_t left = work.jobs.size();
+  while (left > 0)
+    for (Job*& job : work.jobs) {
+      if (job == nullptr) continue;
+      const Result<bool> done = job->test();
+      ASSERT_TRUE(done) << done.error().where;
+      if (!*done) continue;
+      job = nullptr;
+      --left;
+    }
+}
+
+void expect_right(const Work& work) {
+  const Bytes expected = work.expected();
+  for (const Bytes& got : work.to) ASSERT_TRUE(got == expected) << "count " << work.count;
+}
+
+class AllReduceTest : public testing::TestWithParam<std::size_t> {};
+INSTANTIATE_TEST_SUITE_P(Hosts, AllReduceTest, testing::Values(1, 2, 3, 4, 5, 9));
+
+TEST_P(AllReduceTest, EveryTypeAndReduction_EqualsTheReductionInRankOrder) {
+  Group group(GetParam());
+  for (int type = 0; type <= static_cast<int>(ElementType::kBfloat16); ++type)
+    for (int reduction = 0; reduction <= static_cast<int>(Reduction::kMin); ++reduction)
+      for (const std::size_t count : {1, 1003, 20'001}) {
+        Work work(group, static_cast<ElementType>(type), static_cast<Reduction>(reduction), count,
+                  static_cast<std::uint32_t>(count));
+        work.start(group);
+        finish(work);
+        expect_right(work);
+      }
+}
+
+TEST_P(AllReduceTest, OddSizesAcrossSegments_AreReducedWholly) {
+  Group group(GetParam());
+  for (const std::size_t count : {0, 2, 63, 64, 65, 127, 16'384, 65'536, 65'537, 700'003}) {
+    Work work(group, ElementType::kInt32, Reduction::kSum, count, 3);
+    work.start(group);
+    finish(work);
+    expect_right(work);
+  }
+}
+
+TEST_P(AllReduceTest, EightRequestsInFlight_FinishInAnyOrderOfTests) {
+  Group group(GetParam(), Wire::kAsIs, 7);
+  std::vector<Work> all;
+  for (std::size_t i = 0; i < 8; ++i)
+    all.emplace_back(group, ElementType::kUint64, Reduction::kSum, i % 2 == 0 ? 70'001 : 5,
+                     static_cast<std::uint32_t>(i));
+  for (Work& one : all) one.start(group);
+  for (auto one = all.rbegin(); one != all.rend(); ++one) finish(*one);
+  for (const Work& one : all) expect_right(one);
+}
+
+TEST_P(AllReduceTest, InPlace_GivesTheSame) {
+  Group group(GetParam());
+  for (const std::size_t count : {7, 300'007}) {
+    Work work(group, ElementType::kUint32, Reduction::kMax, count, 5);
+    work.in_place = true;
+    work.start(group);
+    finish(work);
+    expect_right(work);
+  }
+}
+
+TEST_P(AllReduceTest, LargeVector_SendsTwiceTheVectorLessAPart) {
+  Group group(GetParam());
+  Work work(group, ElementType::kFloat32, Reduction::kSum, 64 * 60 * 100, 5);
+  work.start(group);
+  finish(work);
+  const std::size_t vector = work.count * 4;
+  EXPECT_NEAR(static_cast<double>(group.network().sent_bytes()) / static_cast<double>(vector),
+              2.0 * static_cast<double>(GetParam() - 1), 0.05);
+}
+
+std::vector<float> floats_of(const Bytes& bytes) {
+  std::vector<float> out(bytes.size() / sizeof(float));
+  std::memcpy(out.data(), bytes.data(), bytes.size());
+  return out;
+}
+
+Work work_of_gradients(const Group& group, std::size_t count) {
+  Work work(group, ElementType::kFloat32, Reduction::kSum, count, 0);
+  for (std::size_t rank = 0; rank < group.hosts(); ++rank)
+    std::memcpy(work.from[rank].data(), test::gradients(count, rank).data(), count * sizeof(float));
+  return work;
+}
+
+TEST_P(AllReduceTest, Bfloat16Wire_HalvesTheBytesAndBoundsTheError) {
+  Group exact(GetParam());
+  Group rounded(GetParam(), Wire::kBfloat16);
+  Work a = work_of_gradients(exact, 150'001);
+  Work b = work_of_gradients(rounded, 150'001);
+  a.start(exact);
+  finish(a);
+  b.start(rounded);
+  finish(b);
+  EXPECT_EQ(rounded.network().sent_bytes() * 2, exact.network().sent_bytes());
+  const std::vector<float> right = floats_of(a.to[0]);
+  const std::vector<float> got = floats_of(b.to[0]);
+  for (const Bytes& other : b.to) ASSERT_TRUE(other == b.to[0]) << "hosts differ";
+  // A rounding errs by 2^-8 at most. Between two hosts only contributions are rounded.
+  const double roundings = GetParam() <= 2 ? 1 : 2;
+  for (std::size_t i = 0; i < right.size(); ++i) {
+    double magnitude = 0;
+    for (const Bytes& one : b.from) {
+      float value = 0;
+      std::memcpy(&value, one.data() + i * sizeof value, sizeof value);
+      magnitude += std::abs(value);
+    }
+    ASSERT_LE(std::abs(got[i] - right[i]), std::ldexp(roundings * magnitude, -8) * 1.01) << i;
+  }
+}
+
+TEST(AllReduceRounding, SmallSumsAndOtherReductions_StayExact) {
+  Group group(3, Wire::kBfloat16);
+  Work small = work_of_gradients(group, AllReduce::kRoundedBytes / sizeof(float) - 1);
+  small.start(group);
+  finish(small);
+  expect_right(small);
+  Work largest = work_of_gradients(group, 100'000);
+  largest.reduction = Reduction::kMax;
+  largest.start(group);
+  finish(largest);
+  expect_right(largest);
+  Work whole_numbers(group, ElementType::kInt32, Reduction::kSum, 100'000, 1);
+  whole_numbers.start(group);
+  finish(whole_numbers);
+  expect_right(whole_numbers);
+}
+
+TEST(AllReduceRounding, SameRunTwice_GivesTheSameBits) {
+  std::vector<Bytes> results;
+  for (const std::uint32_t seed : {1, 2}) {
+    Group group(4, Wire::kBfloat16, seed);
+    Work work = work_of_gradients(group, 123'457);
+    work.start(group);
+    finish(work);
+    results.push_back(work.to[0]);
+  }
+  EXPECT_TRUE(results[0] == results[1]);
+}
+
+TEST(AllReduceEnds, TableFull_StartsNothing) {
+  Group group(2);
+  Bytes data(64);
+  for (std::size_t i = 0; i < AllReduce::kMaxJobs; ++i)
+    ASSERT_NE(*group.member(0).start({.from = data.data(), .to = data.data(), .count = 4}),
+              nullptr);
+  EXPECT_EQ(*group.member(0).start({.from = data.data(), .to = data.data(), .count = 4}), nullptr);
+}
+
+TEST(AllReduceEnds, DifferentSizes_FailBothHosts) {
+  Group group(2);
+  Bytes data(4096);
+  std::array<Job*, 2> jobs{
+      *group.member(0).start({.from = data.data(), .to = data.data(), .count = 8}),
+      *group.member(1).start({.from = data.data(), .to = data.data(), .count = 9})};
+  for (int i = 0; i < 1000; ++i)
+    for (Job* job : jobs)
+      if (const auto done = job->test(); !done) {
+        EXPECT_EQ(done.error().code, Errc::kProtocol);
+        return;
+      }
+  FAIL() << "nobody noticed";
+}
+
+TEST(AllReduceEnds, LostPeer_FailsEveryCallFromThenOn) {
+  Group group(3);
+  Work work(group, ElementType::kFloat32, Reduction::kSum, 1000, 1);
+  work.start(group);
+  group.network().break_down();
+  Result<bool> done = false;
+  for (int i = 0; i < 100 && done; ++i) done = work.jobs[0]->test();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Errc::kPeerClosed);
+  EXPECT_FALSE(group.member(0).start({.from = nullptr, .to = nullptr, .count = 4}));
+}
+
+TEST(AllReduceSteadyState, AllocatesNothing) {
+  Group group(3, Wire::kBfloat16);
+  Work work = work_of_gradients(group, 100'000);
+  AllocationGuard guard;
+  work.start(group);
+  finish(work);
+  EXPECT_EQ(guard.count(), 0U);
+}
+
+}  // namespace
+}  // namespace ztcp::reduce

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "transport/reduce/all_reduce.h"
+
+#include <algorithm>
+
+#include "transport/reduce/kernels.h"
+
+namespace ztcp::reduce {
+namespace {
+
+// A vector up to this size, times the hosts that it is sent to, saves a hop.
+constexpr std::size_t kWholeBytes = 64 << 10U;
+constexpr std::size_t kBfloat16Bytes = 2;
+
+std::size_t wire_size(const Operands& operands, Wire wire) {
+  return wire == Wire::kBfloat16 ? kBfloat16Bytes : size_of(operands.type);
+}
+
+}  // namespace
+
+AllReduce::AllReduce(Peers& peers, const GroupSetup& setup) : peers_(peers), setup_(setup) {
+  for (std::size_t host = 0; host < setup_.hosts; ++host) {
+    if (host == setup_.rank) continue;
+    for (const Lane lane : {Lane::kContributions, Lane::kSums}) {
+      streams_.push_back({.host = host, .lane = lane, .is_send = false});
+      streams_.push_back({.host = host, .lane = lane, .is_send = true});
+    }
+  }
+  sources_.reserve(setup_.hosts);
+}
+
+std::size_t AllReduce::scratch_bytes(std::size_t hosts, Wire wire) {
+  return kSlots * Slot::bytes(hosts, wire);
+}
+
+Result<Job*> AllReduce::start(const Operands& operands) {
+  if (failure_) return tl::unexpected(*failure_);
+  Job& job = jobs_[started_ % kMaxJobs];
+  if (job.is_used_) return nullptr;
+  job = Job{};
+  job.owner_ = this;
+  job.number_ = started_;
+  job.operands_ = operands;
+  job.is_used_ = true;
+  const std::size_t bytes = job.size_bytes();
+  if (setup_.wire == Wire::kBfloat16 && operands.type == ElementType::kFloat32 &&
+      operands.reduction == Reduction::kSum && bytes >= kRoundedBytes)
+    job.wire_ = Wire::kBfloat16;
+  if (setup_.hosts > 2 && bytes * (setup_.hosts - 1) > kWholeBytes)
+    job.exchange_ = Exchange::kScattered;
+  ++started_;
+  ZTCP_CHECK(advance());
+  return &job;
+}
+
+Result<bool> Job::test() { return owner_->test(*this); }
+
+Result<bool> AllReduce::test(Job& job) {
+  ZTCP_CHECK(advance());
+  const bool is_cut = job.number_ < cutting_;
+  if (!is_cut || ended_ < job.end_) return false;
+  job.is_used_ = false;
+  return true;
+}
+
+Status AllReduce::advance() {
+  if (failure_) return tl::unexpected(*failure_);
+  for (bool has_moved = true; has_moved;) {
+    has_moved = cut_segments();
+    for (Stream& stream : streams_) {
+      for (const auto step : {&AllReduce::post, &AllReduce::finish}) {
+        const Result<bool> moved = (this->*step)(stream);
+        if (!moved) {
+          failure_ = moved.error();
+          return tl::unexpected(*failure_);
+        }
+        has_moved |= *moved;
+      }
+    }
+    has_moved |= reduce_segments();
+    has_moved |= end_segments();
+  }
+  return {};
+}
+
+bool AllReduce::cut_segments() {
+  const std::uint64_t before = begun_;
+  while (cutting_ < started_) {
+    Job& job = jobs_[cutting_ % kMaxJobs];
+    const std::size_t left = job.operands_.count - job.cut_;
+    if (left == 0) {
+      job.end_ = begun_;
+      ++cutting_;
+      continue;
+    }
+    if (begun_ - ended_ == kSlots) break;
+    const std::size_t parts = job.exchange_ == Exchange::kScattered ? setup_.hosts : 1;
+    const std::size_t most =
+        parts * piece_bytes(setup_.hosts) / wire_size(job.operands_, job.wire_);
+    const std::size_t count = std::min(left, most);
+    segments_[begun_ % kSlots] = {&job, {job.cut_, count}};
+    job.cut_ += count;
+    if (job.wire_ == Wire::kBfloat16) round_contributions(begun_);
+    ++begun_;
+  }
+  return begun_ != before;
+}
+
+Range AllReduce::part(const Segment& segment, std::size_t host) const {
+  if (segment.job->exchange_ == Exchange::kWhole) return segment.elements;
+  Range part = part_of(segment.elements.count, host, setup_.hosts);
+  part.begin += segment.elements.begin;
+  return part;
+}
+
+Slot AllReduce::slot(std::uint64_t number) const {
+  return {setup_.scratch + number % kSlots * Slot::bytes(setup_.hosts, setup_.wire), setup_.hosts};
+}
+
+void AllReduce::round_contributions(std::uint64_t number) {
+  const Segment& here = segment(number);
+  const auto round_for = [&](std::size_t host) {
+    const Range elements = part(here, host);
+    narrow_to_bfloat16(slot(number).rounded(host),
+                       here.job->operands_.from + elements.begin * sizeof(float), elements.count);
+  };
+  // Whole: the same bytes go to all hosts.
+  if (here.job->exchange_ == Exchange::kWhole) return round_for(setup_.rank);
+  for (std::size_t host = 0; host < setup_.hosts; ++host) round_for(host);
+}
+
+Piece AllReduce::piece_for(const Stream& stream, std::uint64_t number) const {
+  const Segment& here = segment(number);
+  const Operands& operands = here.job->operands_;
+  const bool is_scattered = here.job->exchange_ == Exchange::kScattered;
+  const bool is_rounded = here.job->wire_ == Wire::kBfloat16;
+  const bool is_sum = stream.lane == Lane::kSums;
+  if (is_sum && !is_scattered) return {};
+  // A host gets contributions to its part and sends its part's sum; the peer's part goes the other
+  // way.
+  const bool is_own_part = stream.is_send == is_sum;
+  const Range elements = part(here, is_own_part ? setup_.rank : stream.host);
+  const std::size_t bytes = elements.count * wire_size(operands, here.job->wire_);
+  const std::size_t offset = elements.begin * size_of(operands.type);
+  const Slot place = slot(number);
+  const auto in_scratch = [&](std::byte* address) {
+    return Piece{address, bytes, setup_.scratch_registration};
+  };
+
+  if (!is_sum && !stream.is_send) return in_scratch(place.contribution(stream.host));
+  if (is_rounded && is_sum && !stream.is_send) return in_scratch(place.sum(stream.host));
+  if (is_rounded)  // The own sum replaces the own contribution.
+    return in_scratch(place.rounded(is_sum || !is_scattered ? setup_.rank : stream.host));
+  if (is_sum) return {operands.to + offset, bytes, operands.to_registration};
+  return {const_cast<std::byte*>(operands.from) + offset, bytes, operands.from_registration};
+}
+
+// Whether the stream's next message may be posted.
+bool AllReduce::is_ready(const Stream& stream) const {
+  const std::uint64_t number = stream.posted;
+  if (number == begun_) return false;
+  if (stream.lane == Lane::kContributions) return true;
+  if (stream.is_send) return number < reduced_;
+  // The sum may land where the contribution was taken from.
+  const Operands& operands = segment(number).job->operands_;
+  return operands.from != operands.to || all_done(Lane::kContributions, true, number);
+}
+
+Result<bool> AllReduce::post(Stream& stream) {
+  const std::uint64_t before = stream.posted;
+  while (is_ready(stream)) {
+    const Piece piece = piece_for(stream, stream.posted);
+    Peers::Ticket ticket = nullptr;
+    if (piece.size_bytes > 0) {
+      ticket = ZTCP_TRY(stream.is_send ? peers_.send(stream.host, stream.lane, piece)
+                                       : peers_.receive(stream.host, stream.lane, piece));
+      if (ticket == nullptr) break;
+    }
+    stream.tickets[stream.posted++ % kSlots] = ticket;
+  }
+  return stream.posted != before;
+}
+
+Result<bool> AllReduce::finish(Stream& stream) {
+  const std::uint64_t before = stream.done;
+  while (stream.done < stream.posted) {
+    const Peers::Ticket ticket = stream.tickets[stream.done % kSlots];
+    const std::size_t bytes = piece_for(stream, stream.done).size_bytes;
+    if (ticket != nullptr && !ZTCP_TRY(peers_.test(ticket, bytes))) break;
+    ++stream.done;
+  }
+  return stream.done != before;
+}
+
+bool AllReduce::all_done(Lane lane, bool is_send, std::uint64_t number) const {
+  return std::ranges::all_of(streams_, [&](const Stream& stream) {
+    return stream.lane != lane || stream.is_send != is_send || stream.done > number;
+  });
+}
+
+bool AllReduce::reduce_segments() {
+  const std::uint64_t before = reduced_;
+  for (; reduced_ < begun_ && all_done(Lane::kContributions, false, reduced_); ++reduced_) {
+    const Job& job = *segment(reduced_).job;
+    const bool overwrites = job.operands_.from == job.operands_.to &&
+                            job.exchange_ == Exchange::kWhole && job.wire_ == Wire::kAsIs;
+    if (overwrites && !all_done(Lane::kContributions, true, reduced_)) break;
+    reduce(reduced_);
+  }
+  return reduced_ != before;
+}
+
+void AllReduce::reduce(std::uint64_t number) {
+  const Segment& here = segment(number);
+  const Operands& operands = here.job->operands_;
+  const Range elements = part(here, setup_.rank);
+  const std::size_t offset = elements.begin * size_of(operands.type);
+  const Slot place = slot(number);
+  const bool is_rounded = here.job->wire_ == Wire::kBfloat16;
+  sources_.clear();
+  for (std::size_t host = 0; host < setup_.hosts; ++host)
+    sources_.push_back(host != setup_.rank ? place.contribution(host)
+                       : is_rounded        ? place.rounded(host)
+                                           : operands.from + offset);
+  std::byte* const to = operands.to + offset;
+  if (!is_rounded) return combine(operands.type, operands.reduction, to, sources_, elements.count);
+  if (here.job->exchange_ == Exchange::kWhole)
+    return sum_bfloat16_as_float(to, sources_, elements.count);
+  std::byte* const sum = place.rounded(setup_.rank);
+  combine(ElementType::kBfloat16, Reduction::kSum, sum, sources_, elements.count);
+  widen_from_bfloat16(to, sum, elements.count);
+}
+
+bool AllReduce::end_segments() {
+  const std::uint64_t before = ended_;
+  const auto is_over = [&](const Stream& stream) { return stream.done > ended_; };
+  for (; ended_ < reduced_ && std::ranges::all_of(streams_, is_over); ++ended_)
+    if (segment(ended_).job->wire_ == Wire::kBfloat16) widen_sums(ended_);
+  return ended_ != before;
+}
+
+void AllReduce::widen_sums(std::uint64_t number) {
+  const Segment& here = segment(number);
+  if (here.job->exchange_ == Exchange::kWhole) return;
+  for (std::size_t host = 0; host < setup_.hosts; ++host) {
+    if (host == setup_.rank) continue;
+    const Range elements = part(here, host);
+    widen_from_bfloat16(here.job->operands_.to + elements.begin * sizeof(float),
+                        slot(number).sum(host), elements.count);
+  }
+}
+
+}  // namespace ztcp::reduce

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// All-reduce over the hosts of a group, by direct exchange. Large vectors: each host owns a part,
+// receives the others' contributions to it, reduces them in the order of the hosts, and sends the
+// result to all. Small vectors, and all between two hosts: each sends everything to all and reduces
+// everything. Either way all hosts get the same bits, in every run (of a NaN, only that it is one).
+//
+// With Wire::kBfloat16 large sums of floats travel as bfloat16: each contribution is rounded once,
+// also a host's own, and where parts are scattered the sum once more.
+//
+// All hosts start the same jobs in the same order. Pure: no thread, clock or allocation after
+// construction; it advances inside the calls of test(). Threads: one at a time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/result.h"
+#include "transport/reduce/element.h"
+#include "transport/reduce/peers.h"
+#include "transport/reduce/segment.h"
+
+namespace ztcp::reduce {
+
+class AllReduce;
+
+// The arguments of a call. `from` and `to` may be the same; they must not overlap in another way.
+struct Operands {
+  const std::byte* from = nullptr;
+  Registration* from_registration = nullptr;
+  std::byte* to = nullptr;
+  Registration* to_registration = nullptr;
+  std::size_t count = 0;
+  ElementType type = ElementType::kFloat32;
+  Reduction reduction = Reduction::kSum;
+};
+
+// A call under way. Lives in its AllReduce's table; invalid once test() returned true.
+class Job {
+ public:
+  Result<bool> test();
+  std::size_t size_bytes() const { return operands_.count * size_of(operands_.type); }
+
+ private:
+  friend class AllReduce;
+  AllReduce* owner_ = nullptr;
+  Operands operands_;
+  Wire wire_ = Wire::kAsIs;
+  Exchange exchange_ = Exchange::kWhole;
+  std::uint64_t number_ = 0;
+  std::size_t cut_ = 0;    // Elements that are in segments, or were.
+  std::uint64_t end_ = 0;  // Number of the segment behind the last one, once all is cut.
+  bool is_used_ = false;
+};
+
+struct GroupSetup {
+  std::size_t hosts = 1;
+  std::size_t rank = 0;
+  Wire wire = Wire::kAsIs;
+  std::byte* scratch = nullptr;  // AllReduce::scratch_bytes() of memory.
+  Registration* scratch_registration = nullptr;
+};
+
+class AllReduce {
+ public:
+  static constexpr std::size_t kMaxJobs = 32;
+  // From this many bytes of a vector on, sums of floats take Wire::kBfloat16.
+  static constexpr std::size_t kRoundedBytes = 64 << 10U;
+
+  AllReduce(Peers& peers, const GroupSetup& setup);
+  AllReduce(const AllReduce&) = delete;
+  AllReduce& operator=(const AllReduce&) = delete;
+
+  static std::size_t scratch_bytes(std::size_t hosts, Wire wire);
+
+  // nullptr: kMaxJobs are under way.
+  Result<Job*> start(const Operands& operands);
+
+ private:
+  friend class Job;
+  static constexpr std::size_t kSlots = 8;  // Segments under way.
+
+  struct Segment {
+    Job* job = nullptr;
+    Range elements;
+  };
+  // The messages of one kind with one host, by the number of their segment.
+  struct Stream {
+    std::size_t host = 0;
+    Lane lane = Lane::kContributions;
+    bool is_send = false;
+    std::uint64_t posted = 0;
+    std::uint64_t done = 0;
+    std::array<Peers::Ticket, kSlots> tickets{};  // nullptr: the segment has no such message.
+  };
+
+  Result<bool> test(Job& job);
+  Status advance();
+  bool cut_segments();
+  Result<bool> post(Stream& stream);
+  Result<bool> finish(Stream& stream);
+  bool reduce_segments();
+  bool end_segments();
+
+  bool is_ready(const Stream& stream) const;
+  Piece piece_for(const Stream& stream, std::uint64_t number) const;
+  void round_contributions(std::uint64_t number);
+  void reduce(std::uint64_t number);
+  void widen_sums(std::uint64_t number);
+  bool all_done(Lane lane, bool is_send, std::uint64_t number) const;
+
+  const Segment& segment(std::uint64_t number) const { return segments_[number % kSlots]; }
+  Slot slot(std::uint64_t number) const;
+  Range part(const Segment& segment, std::size_t host) const;
+
+  Peers& peers_;
+  const GroupSetup setup_;
+  std::array<Job, kMaxJobs> jobs_{};
+  std::uint64_t started_ = 0;  // Jobs started so far; the next takes the place of this number.
+  std::uint64_t cutting_ = 0;  // Job from which segments are cut.
+  std::array<Segment, kSlots> segments_{};
+  std::uint64_t begun_ = 0;  // Segments so far that were cut, reduced, and ended.
+  std::uint64_t reduced_ = 0;
+  std::uint64_t ended_ = 0;
+  std::vector<Stream> streams_;
+  std::vector<const std::byte*> sources_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace ztcp::reduce
