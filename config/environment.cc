@@ -57,6 +57,8 @@ class Reader {
     if (name == "ZTCP_TRANSPORT") take_transport(value);
     if (name == "ZTCP_TUNER") take_tuner(value);
     if (name == "ZTCP_STATISTICS") take_statistics(value);
+    if (name == "ZTCP_COLLNET") take_collnet(value);
+    if (name == "ZTCP_COLLNET_WIRE") take_collnet_wire(value);
   }
 
  private:
@@ -86,6 +88,31 @@ class Reader {
       out_.tuner_fault = fmt::format(
           "ZTCP_TUNER={} is neither on (1) nor off (0), and all hosts of a job need the "
           "same; export ZTCP_TUNER=off or unset it, on all of them",
+          value);
+  }
+
+  // Start-up refuses other values: hosts that differ fail in NCCL's init, or round differently.
+  void take_collnet(std::string_view value) {
+    if (value == "on" || value == "1")
+      out_.collnet = true;
+    else if (value == "off" || value == "0")
+      out_.collnet = false;
+    else
+      out_.collnet_fault = fmt::format(
+          "ZTCP_COLLNET={} is neither on (1) nor off (0); export ZTCP_COLLNET=off or unset it, on "
+          "all hosts of the job",
+          value);
+  }
+
+  void take_collnet_wire(std::string_view value) {
+    if (value == "f32")
+      out_.collnet_wire = CollnetWire::kF32;
+    else if (value == "bf16")
+      out_.collnet_wire = CollnetWire::kBf16;
+    else
+      out_.collnet_fault = fmt::format(
+          "ZTCP_COLLNET_WIRE={} is neither f32 nor bf16; export ZTCP_COLLNET_WIRE=f32 or unset it, "
+          "on all hosts of the job",
           value);
   }
 

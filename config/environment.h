@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "config/problem.h"
@@ -28,7 +29,10 @@ struct Environment {
   // Why this library does not choose NCCL's channels: ZTCP_TUNER=off, or one of NCCL's variables
   // that sets the tuner or the number; empty: it does.
   std::string untuned_by;
-  std::string tuner_fault;  // Why ZTCP_TUNER cannot be honoured; empty: it can.
+  std::string tuner_fault;                  // Why ZTCP_TUNER cannot be honoured; empty: it can.
+  std::optional<bool> collnet;              // ZTCP_COLLNET
+  std::optional<CollnetWire> collnet_wire;  // ZTCP_COLLNET_WIRE
+  std::string collnet_fault;  // Why one of these two cannot be honoured; empty: they can.
   // NCCL_NCHANNELS_PER_NET_PEER, from 1 to 64 as NCCL takes it; 0: not set.
   std::uint8_t channels_per_peer = 0;
   // NCCL_NET names ztcp: NCCL ends a job rather than use another network. NCCL puts the settings of

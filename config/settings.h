@@ -31,6 +31,7 @@ enum class HostClass : std::uint8_t { kIommu, kNoIommu, kUnprivileged };  // A, 
 enum class PollerMode : std::uint8_t { kAuto, kDedicated, kShared };
 enum class OnOff : std::uint8_t { kAuto, kOn, kOff };
 enum class Ecn : std::uint8_t { kOn, kOff };
+enum class CollnetWire : std::uint8_t { kF32, kBf16 };
 enum class CongestionControl : std::uint8_t { kAuto, kCubic, kDctcp, kBbr, kSwift };
 inline constexpr std::array<std::string_view, 5> kCongestionControlNames{"auto", "cubic", "dctcp",
                                                                          "bbr", "swift"};
@@ -193,6 +194,13 @@ struct Monitor {
   friend bool operator==(const Monitor&, const Monitor&) = default;
 };
 
+// All-reduce inside this library, NCCL's CollNet. All hosts need the same.
+struct Collnet {
+  bool enabled = false;
+  CollnetWire wire = CollnetWire::kF32;  // The form of large sums of floats between hosts.
+  friend bool operator==(const Collnet&, const Collnet&) = default;
+};
+
 struct Fabric {
   std::uint32_t schema = kSchemaVersion;
   std::string name;                      // The fabric's name; hosts of one job must agree.
@@ -207,6 +215,7 @@ struct Fabric {
   Poller poller;
   Statistics statistics;
   Monitor monitor;
+  Collnet collnet;
   std::vector<Nic> nics;  // In device order.
   const std::string& who_chose() const { return chosen_by.empty() ? path : chosen_by; }
   friend bool operator==(const Fabric&, const Fabric&) = default;

@@ -34,7 +34,7 @@
 //   latency, netDeviceType, netDeviceVersion, maxMultiRequestSize
 //                       Constants in every transport and table here. NCCL's model does use the
 //                       latency without comparing it: compare it once it is not constant.
-//   maxCollBytes        Used by CollNet only, which this library does not offer.
+//   maxCollBytes        Used by CollNet only, for memory of GPUs, which it does not take here.
 //
 // Read in NCCL 2.24.3 to 2.30.7: ncclTopoGetNchannels and getLocalNetCountByBw (graph/paths.cc,
 // topo.cc), the third all-gather of initTransportsRank (init.cc), transport/net.cc.

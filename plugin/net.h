@@ -28,6 +28,7 @@
 #include "plugin/handle.h"
 #include "plugin/listening.h"
 #include "plugin/report.h"
+#include "transport/reduce/segment.h"
 #include "transport/transport.h"
 
 namespace ztcp::plugin {
@@ -46,6 +47,12 @@ struct Device {
   std::vector<int> parts{};  // Parts of a merged device, as NCCL's numbers.
 };
 
+// NCCL's CollNet over the same devices.
+struct CollnetSettings {
+  bool is_on = false;
+  reduce::Wire wire = reduce::Wire::kAsIs;
+};
+
 // The result of start-up. Immutable afterwards.
 struct Startup {
   std::vector<std::unique_ptr<Transport>> transports;  // Empty: every device refuses.
@@ -56,6 +63,7 @@ struct Startup {
   std::optional<TransportKind> tuned;
   // NCCL_NCHANNELS_PER_NET_PEER; 0: not set.
   std::uint8_t channels_per_peer = 0;
+  CollnetSettings collnet;
   // This rank's values for its handles. Net fills them in, except those that depend on the device.
   Agreement agreement{};
   // Limits the blocking connect of v3 and v4; after this time a waiting accept of any version
@@ -91,6 +99,11 @@ class Net {
   // finalizes after a failed init.
   void finalize(Context* context);
 
+  // The same without a line about the communicator. Returns the communicator's number; nothing: no
+  // such context.
+  std::optional<std::uint64_t> end_context(Context* context);
+
+  Told<const Startup*> started() const;
   Told<int> device_count();
   Told<const Device*> device(int index);
   // The transport that chooses NCCL's channels; empty: NCCL chooses. Empty before init: NCCL
@@ -143,15 +156,12 @@ class Net {
 
   // nullptr before init.
   const Startup* startup() const { return startup_.load(std::memory_order_acquire); }
-  Told<const Startup*> started() const;
   Told<void> start(bool asks_tuner);
   Found look_up(const Startup& startup, int index) const;
   Told<const Device*> find_device(const Startup& startup, int index) const;
   static Told<Device> merged(std::span<const Device* const> parts);
   int show(Device device, std::span<const int> parts);
   Context* known(Context* context);
-  // The ended communicator's number; nothing: no such context.
-  std::optional<std::uint64_t> end_context(Context* context);
   template <class T, class Closer>
   T* adopt(std::unique_ptr<T, Closer> object, Context* context);
   SendComm* attempt_of(ConstHandleBytes handle);

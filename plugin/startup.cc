@@ -10,6 +10,7 @@
 
 #include "config/schema.h"
 #include "plugin/statistics_page.h"
+#include "transport/reduce/all_reduce.h"
 
 namespace ztcp::plugin {
 namespace {
@@ -230,6 +231,29 @@ void say_tuning(const Startup& startup, const std::string& untuned_by) {
     log::info("{}: NCCL chooses its channels", untuned_by);
 }
 
+CollnetSettings choose_collnet(const config::Collnet& configured,
+                               const config::Environment& environment) {
+  const auto wire = environment.collnet_wire.value_or(configured.wire);
+  return {
+      .is_on = environment.collnet.value_or(configured.enabled),
+      .wire = wire == config::CollnetWire::kBf16 ? reduce::Wire::kBfloat16 : reduce::Wire::kAsIs};
+}
+
+void say_collnet(const Startup& startup) {
+  if (!startup.collnet.is_on) return;
+  const bool has_gpu_direct = std::ranges::any_of(
+      startup.devices, [](const Device& device) { return device.properties.cuda_pointers; });
+  log::info(
+      "CollNet is on: with NCCL_COLLNET_ENABLE=1, NCCL can leave all-reduce between hosts to "
+      "ztcp; {}{}",
+      startup.collnet.wire == reduce::Wire::kBfloat16
+          ? fmt::format("sums of floats of {} KiB and more travel as bf16 and are rounded, "
+                        "all else is exact",
+                        reduce::AllReduce::kRoundedBytes >> 10U)
+          : "no sum is rounded for the wire",
+      has_gpu_direct ? "; GPUDirect RDMA is off, since ztcp reduces in host memory" : "");
+}
+
 void say(const Device& device) {
   const int nccl_devices = device.properties.nccl_devices;
   if (device.transport != nullptr)
@@ -277,6 +301,8 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
     return refuse(loaded, environment, host, say_problems(loaded.path, loaded.problems));
   if (!environment.tuner_fault.empty())
     return refuse(loaded, environment, host, environment.tuner_fault);
+  if (!environment.collnet_fault.empty())
+    return refuse(loaded, environment, host, environment.collnet_fault);
   if (auto reason = choose_nics(sources, environment, loaded.fabric))
     return refuse(loaded, environment, host, *reason);
 
@@ -305,6 +331,8 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
   std::ranges::for_each(startup.devices, say);
   list_devices(startup.devices);
   if (tunable) say_tuning(startup, environment.untuned_by);
+  startup.collnet = choose_collnet(fabric.collnet, environment);
+  say_collnet(startup);
   add_nccl_devices(startup.devices);
   return startup;
 }

@@ -45,7 +45,7 @@ LAYERS = {
     "config/check": ["core", "transport/plan", "hugepage", "config", "config/file", "config/machine"],
     "config/network": ["core", "config", "config/machine"],
     "config/topology": ["core", "config", "config/network", "config/machine"],
-    "plugin": ["transport", "core", "transport/stats", "transport/ustack", "transport/sockets", "transport/sockets/kernel",
+    "plugin": ["transport", "core", "transport/stats", "transport/reduce", "transport/ustack", "transport/sockets", "transport/sockets/kernel",
                "transport/verbs", "config", "config/file", "config/machine", "config/check"],
 }
 # Each folder of ztcp_setup -> other folders that it may include, besides those that all may.

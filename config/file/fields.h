@@ -22,6 +22,7 @@ inline constexpr std::array<std::string_view, 3> kHostClassNames{"iommu", "no-io
 inline constexpr std::array<std::string_view, 3> kPollerModeNames{"auto", "dedicated", "shared"};
 inline constexpr std::array<std::string_view, 3> kOnOffNames{"auto", "on", "off"};
 inline constexpr std::array<std::string_view, 2> kEcnNames{"on", "off"};
+inline constexpr std::array<std::string_view, 2> kCollnetWireNames{"f32", "bf16"};
 
 constexpr std::span<const std::string_view> names_of(NicDriver) { return kNicDriverNames; }
 constexpr std::span<const std::string_view> names_of(MemifRole) { return kMemifRoleNames; }
@@ -29,6 +30,7 @@ constexpr std::span<const std::string_view> names_of(HostClass) { return kHostCl
 constexpr std::span<const std::string_view> names_of(PollerMode) { return kPollerModeNames; }
 constexpr std::span<const std::string_view> names_of(OnOff) { return kOnOffNames; }
 constexpr std::span<const std::string_view> names_of(Ecn) { return kEcnNames; }
+constexpr std::span<const std::string_view> names_of(CollnetWire) { return kCollnetWireNames; }
 constexpr std::span<const std::string_view> names_of(CongestionControl) {
   return kCongestionControlNames;
 }
@@ -116,6 +118,12 @@ void visit_monitor(Object& monitor, Visit&& visit) {
 }
 
 template <class Object, class Visit>
+void visit_collnet(Object& collnet, Visit&& visit) {
+  visit("enabled", collnet.enabled);
+  visit("wire", collnet.wire);
+}
+
+template <class Object, class Visit>
 void visit_nic(Object& nic, Visit&& visit) {
   visit("name", nic.name);
   visit("driver", nic.driver);
@@ -168,6 +176,7 @@ void for_each_section(Object& fabric, OnSection&& section) {
   section("poller", [&](auto&& visit) { visit_poller(fabric.poller, visit); });
   section("statistics", [&](auto&& visit) { visit_statistics(fabric.statistics, visit); });
   section("monitor", [&](auto&& visit) { visit_monitor(fabric.monitor, visit); });
+  section("collnet", [&](auto&& visit) { visit_collnet(fabric.collnet, visit); });
 }
 
 }  // namespace ztcp::config

@@ -66,6 +66,22 @@ TEST(Environment, KnowsWhetherZtcpChoosesChannels) {
   EXPECT_TRUE(wrong.problems.empty()) << "start-up refuses it, loudly";
 }
 
+TEST(Environment, ReadsWhetherCollnetIsOnAndItsWire) {
+  EXPECT_FALSE(read({}).collnet.has_value());
+  EXPECT_FALSE(read({"ZTCP_COLLNET="}).collnet.has_value());
+  EXPECT_EQ(read({"ZTCP_COLLNET=1"}).collnet, true);
+  EXPECT_EQ(read({"ZTCP_COLLNET=on"}).collnet, true);
+  EXPECT_EQ(read({"ZTCP_COLLNET=off"}).collnet, false);
+  EXPECT_EQ(read({"ZTCP_COLLNET=0"}).collnet, false);
+  EXPECT_EQ(read({"ZTCP_COLLNET_WIRE=bf16"}).collnet_wire, CollnetWire::kBf16);
+  EXPECT_EQ(read({"ZTCP_COLLNET_WIRE=f32"}).collnet_wire, CollnetWire::kF32);
+  EXPECT_EQ(read({"ZTCP_COLLNET=1", "ZTCP_COLLNET_WIRE=bf16"}).collnet_fault, "");
+  EXPECT_THAT(read({"ZTCP_COLLNET=yes"}).collnet_fault,
+              HasSubstr("ZTCP_COLLNET=yes is neither on (1) nor off (0)"));
+  EXPECT_THAT(read({"ZTCP_COLLNET_WIRE=fp8"}).collnet_fault,
+              HasSubstr("ZTCP_COLLNET_WIRE=fp8 is neither f32 nor bf16"));
+}
+
 TEST(Environment, ReadsWhetherTheProcessHasAStatisticsPage) {
   EXPECT_TRUE(read({}).has_statistics_page);
   EXPECT_TRUE(read({"ZTCP_STATISTICS=1"}).has_statistics_page);

@@ -58,7 +58,8 @@ class NetTest : public testing::Test {
                 return report(Errc::kBadConfig, "{}", start_refusal_);
               Startup startup;
               startup.host = "host-a";
-              startup.connect_timeout = std::chrono::milliseconds(0);
+              startup.connect_timeout = connect_timeout_;
+              startup.collnet = collnet_;
               startup.tuned = tuned_;
               startup.channels_per_peer = channels_per_peer_;
               if (start_refusal_.empty()) {
@@ -98,6 +99,8 @@ class NetTest : public testing::Test {
   int starts_ = 0;
   std::optional<TransportKind> tuned_;
   std::uint8_t channels_per_peer_ = 0;
+  std::chrono::milliseconds connect_timeout_{0};
+  CollnetSettings collnet_;
   bool was_asked_ = false;  // NCCL asks for a tuner.
   std::vector<DeviceProperties> devices_ = two_devices();
   bool shows_first_twice_ = false;

@@ -2,6 +2,8 @@
 // Copyright the ztcp authors
 #include "plugin/startup.h"
 
+#include <algorithm>
+
 #include "tests/unit/plugin/startup_host.h"
 
 namespace ztcp::plugin {
@@ -230,6 +232,46 @@ TEST_F(StartupTest, AMisspeltVariableIsReported) {
   environment_.problems = {{"ZTCP_CONFG", "no such variable", "ZTCP_CONFIG"}};
   EXPECT_TRUE(start());
   EXPECT_TRUE(contains(log_.warned(), "ZTCP_CONFG"));
+}
+
+bool says(const test::LogCapture& log, std::string_view part) {
+  return std::ranges::any_of(log.infos(),
+                             [&](const std::string& line) { return contains(line, part); });
+}
+
+TEST_F(StartupTest, Collnet_IsOffByDefaultAndNotMentioned) {
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_FALSE(startup->collnet.is_on);
+  EXPECT_FALSE(says(log_, "CollNet"));
+}
+
+TEST_F(StartupTest, Collnet_IsSwitchedOnByTheConfig) {
+  loaded_.fabric->collnet = {.enabled = true, .wire = config::CollnetWire::kBf16};
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_TRUE(startup->collnet.is_on);
+  EXPECT_EQ(startup->collnet.wire, reduce::Wire::kBfloat16);
+  EXPECT_TRUE(says(log_, "sums of floats of 64 KiB and more travel as bf16"));
+}
+
+TEST_F(StartupTest, Collnet_FollowsTheVariablesFirst) {
+  loaded_.fabric->collnet = {.enabled = false, .wire = config::CollnetWire::kBf16};
+  environment_.collnet = true;
+  environment_.collnet_wire = config::CollnetWire::kF32;
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_TRUE(startup->collnet.is_on);
+  EXPECT_EQ(startup->collnet.wire, reduce::Wire::kAsIs);
+  EXPECT_TRUE(says(log_, "no sum is rounded for the wire"));
+}
+
+TEST_F(StartupTest, Collnet_UnknownValueIsRefused) {
+  environment_.collnet_fault = "ZTCP_COLLNET=yes is neither on (1) nor off (0)";
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_EQ(startup->devices[0].refusal, environment_.collnet_fault);
+  EXPECT_FALSE(startup->collnet.is_on);
 }
 
 }  // namespace

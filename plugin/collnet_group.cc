@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "plugin/collnet_group.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <sys/mman.h>
+#include <utility>
+
+#include "plugin/memory.h"
+#include "plugin/net.h"
+
+namespace ztcp::plugin {
+
+SharedMemory::SharedMemory(Comm* const* comms, std::size_t count)
+    : comms_(comms, comms + count), keys_(count) {}
+
+SharedMemory::~SharedMemory() {
+  for (std::size_t i = 0; i < comms_.size(); ++i)
+    if (keys_[i] != nullptr) (void)plugin::deregister_memory(*comms_[i], keys_[i]);
+}
+
+Told<void> SharedMemory::take(const Region& region) {
+  for (std::size_t i = 0; i < comms_.size(); ++i)
+    if (comms_[i] != nullptr) keys_[i] = ZTCP_TRY(plugin::register_memory(*comms_[i], region));
+  return {};
+}
+
+Told<void> SharedMemory::release() {
+  Told<void> outcome;
+  for (std::size_t i = 0; i < comms_.size(); ++i)
+    if (MemoryKey* const key = std::exchange(keys_[i], nullptr); key != nullptr)
+      if (const auto released = plugin::deregister_memory(*comms_[i], key); !released)
+        outcome = pass_on(released.error());
+  return outcome;
+}
+
+void UnmapPages::operator()(std::byte* memory) const { munmap(memory, bytes); }
+
+CollGroup::CollGroup(Net& net, std::size_t rank, std::vector<PeerLanes> lanes)
+    : net_(net), rank_(rank), lanes_(std::move(lanes)) {
+  comms_.resize(lanes_.size() * reduce::kLanes * 2);
+  for (std::size_t host = 0; host < lanes_.size(); ++host)
+    for (std::size_t lane = 0; lane < reduce::kLanes; ++lane) {
+      const auto number = static_cast<reduce::Lane>(lane);
+      comms_[place(host, number, false)] = lanes_[host].receivers[lane];
+      comms_[place(host, number, true)] = lanes_[host].senders[lane];
+    }
+}
+
+// The registrations end before the connections, as NCCL ends them: no byte of the memory is on its
+// way once it is freed.
+CollGroup::~CollGroup() {
+  memories_.clear();
+  for (Comm* const comm : comms_) net_.close(comm);
+}
+
+Told<void> CollGroup::prepare(reduce::Wire wire) {
+  const std::size_t bytes = reduce::AllReduce::scratch_bytes(lanes_.size(), wire);
+  void* const memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    return report(Errc::kOutOfMemory, "CollNet: no {} bytes for the contributions of {} hosts",
+                  bytes, lanes_.size() - 1);
+  scratch_ = {static_cast<std::byte*>(memory), UnmapPages{bytes}};
+  SharedMemory* const shared = ZTCP_TRY(register_memory({.address = memory, .size_bytes = bytes}));
+  all_reduce_ = std::make_unique<reduce::AllReduce>(
+      static_cast<reduce::Peers&>(*this), reduce::GroupSetup{.hosts = lanes_.size(),
+                                                             .rank = rank_,
+                                                             .wire = wire,
+                                                             .scratch = scratch_.get(),
+                                                             .scratch_registration = shared});
+  return {};
+}
+
+Told<SharedMemory*> CollGroup::register_memory(const Region& region) {
+  auto memory = std::make_unique<SharedMemory>(comms_.data(), comms_.size());
+  ZTCP_CHECK(memory->take(region));
+  SharedMemory* const raw = memory.get();
+  const std::lock_guard lock(mutex_);
+  memories_.push_back(std::move(memory));
+  return raw;
+}
+
+Told<void> CollGroup::deregister_memory(SharedMemory* memory) {
+  std::unique_ptr<SharedMemory> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(memories_, memory, &std::unique_ptr<SharedMemory>::get);
+    if (found == memories_.end()) return {};
+    ended = std::move(*found);
+    memories_.erase(found);
+  }
+  return ended->release();
+}
+
+Told<reduce::Job*> CollGroup::start(const reduce::Operands& operands) {
+  const Result<reduce::Job*> job = all_reduce_->start(operands);
+  if (!job) return pass_on(job.error());
+  return *job;
+}
+
+Result<CollGroup::Ticket> CollGroup::send(std::size_t host, reduce::Lane lane,
+                                          const reduce::Piece& piece) {
+  SendComm& comm = *lanes_[host].senders[static_cast<std::size_t>(lane)];
+  const auto* const memory = static_cast<const SharedMemory*>(piece.registration);
+  return comm.post_send({piece.address, piece.size_bytes}, /*tag=*/0,
+                        memory->key_for(place(host, lane, true)));
+}
+
+Result<CollGroup::Ticket> CollGroup::receive(std::size_t host, reduce::Lane lane,
+                                             const reduce::Piece& piece) {
+  RecvComm& comm = *lanes_[host].receivers[static_cast<std::size_t>(lane)];
+  const auto* const memory = static_cast<const SharedMemory*>(piece.registration);
+  const RecvBuffer buffer{.bytes = {piece.address, piece.size_bytes},
+                          .key = memory->key_for(place(host, lane, false)),
+                          .is_polled = false};
+  return comm.post_recv({&buffer, 1});
+}
+
+Result<bool> CollGroup::test(Ticket ticket, std::size_t expected_bytes) {
+  std::size_t moved = 0;
+  const bool done = ZTCP_TRY(static_cast<Request*>(ticket)->test({&moved, 1}));
+  if (!done || moved == expected_bytes) return done;
+  log::warn(
+      "CollNet: a peer sent {} bytes of a vector where this rank expects {}: all ranks must reduce "
+      "the same number of elements, and all hosts need the same release of ztcp",
+      moved, expected_bytes);
+  return fail(Errc::kProtocol, "CollNet");
+}
+
+}  // namespace ztcp::plugin

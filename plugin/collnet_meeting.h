@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Connects the hosts of a CollNet group: this one dials each other, one connection a lane, and
+// accepts as many. The first message of a connection names its rank and lane, and the
+// settings that all hosts must share.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plugin/collnet_group.h"
+#include "plugin/handle.h"
+#include "plugin/net.h"
+
+namespace ztcp::plugin {
+
+struct CollListening;
+
+// The first message of a connection, in this order of bytes on all machines.
+struct CollHello {
+  static constexpr std::uint32_t kMagic = 0x6c6c'6f63;  // "coll"
+  // Increase whenever hosts of two releases would exchange other messages for the same call.
+  static constexpr std::uint8_t kVersion = 1;
+  std::uint32_t magic = kMagic;
+  std::uint8_t version = kVersion;
+  std::uint8_t lane = 0;
+  std::uint8_t wire = 0;  // reduce::Wire
+  std::uint8_t reserved = 0;
+  std::uint32_t rank = 0;
+  std::uint32_t ranks = 0;
+};
+static_assert(sizeof(CollHello) == 16);
+
+class CollMeeting {
+ public:
+  CollMeeting(Net& net, const CollListening& listening, std::span<void* const> handles,
+              std::size_t rank, reduce::Wire wire);
+  // Closes the connections of a meeting that failed.
+  ~CollMeeting();
+  CollMeeting(const CollMeeting&) = delete;
+  CollMeeting& operator=(const CollMeeting&) = delete;
+
+  // Returns a place for each rank; this one's is empty. Fails after `timeout`.
+  Told<std::vector<PeerLanes>> meet(std::chrono::milliseconds timeout);
+
+ private:
+  // A connection on its way; hello is its first message.
+  struct Greeting {
+    Request* request = nullptr;
+    MemoryKey* key = nullptr;
+    bool is_over = false;
+    CollHello hello;
+  };
+  struct Dialled : Greeting {
+    std::size_t rank = 0;
+    std::array<std::byte, kHandleBytes> handle{};
+    SendComm* comm = nullptr;
+  };
+  struct Accepted : Greeting {
+    RecvComm* comm = nullptr;
+  };
+
+  Told<bool> advance();
+  Told<void> advance(Dialled& dialled);
+  Told<void> advance(Accepted& accepted);
+  template <class Post>
+  Told<void> exchange(Greeting& greeting, Comm& comm, Post&& post);
+  Told<void> place(const Accepted& accepted);
+  std::string missing() const;
+
+  Net& net_;
+  const CollListening& listening_;
+  const std::size_t rank_;
+  const std::size_t ranks_;
+  const reduce::Wire wire_;
+  std::deque<Dialled> dialled_;  // Their handles and messages keep their places.
+  std::deque<Accepted> accepted_;
+  std::vector<PeerLanes> lanes_;
+  bool has_met_ = false;
+};
+
+}  // namespace ztcp::plugin

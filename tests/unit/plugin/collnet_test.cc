@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "plugin/collnet.h"
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "plugin/collnet_meeting.h"
+#include "tests/unit/plugin/net_fixture.h"
+
+namespace ztcp::plugin {
+namespace {
+
+// Hosts of one group in this process, each with a communicator and a thread of its own.
+class CollNetTest : public NetTest {
+ protected:
+  struct Host {
+    Context* context = nullptr;
+    CollListening* listening = nullptr;
+    std::array<std::byte, kHandleBytes> handle{};
+    CollGroup* group = nullptr;
+    std::vector<float> from;
+    std::vector<float> to;
+    SharedMemory* from_memory = nullptr;
+    SharedMemory* to_memory = nullptr;
+    reduce::Job* job = nullptr;
+  };
+
+  CollNetTest() {
+    collnet_.is_on = true;
+    connect_timeout_ = std::chrono::seconds(20);
+  }
+
+  void listen(std::size_t hosts) {
+    hosts_.resize(hosts);
+    for (Host& host : hosts_) {
+      ASSERT_TRUE(net_.init());
+      host.context = *collective_.init_context({});
+      const auto listening = collective_.listen(host.context, 0, host.handle);
+      ASSERT_TRUE(listening);
+      host.listening = *listening;
+    }
+    for (Host& host : hosts_) handles_.push_back(host.handle.data());
+  }
+
+  void connect(std::size_t hosts) {
+    listen(hosts);
+    in_threads([&](std::size_t rank) {
+      Host& host = hosts_[rank];
+      const auto group = collective_.connect(handles_, rank, *host.listening);
+      ASSERT_TRUE(group);
+      host.group = *group;
+      collective_.close(host.listening);
+    });
+  }
+
+  template <class Work>
+  void in_threads(Work work) {
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < hosts_.size(); ++rank) threads.emplace_back(work, rank);
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  // Host r contributes r + 1, r + 2, ...
+  void prepare(std::size_t count) {
+    for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
+      Host& host = hosts_[rank];
+      host.from.resize(count);
+      for (std::size_t i = 0; i < count; ++i) host.from[i] = static_cast<float>(rank + 1 + i % 64);
+      host.to.assign(count, -1);
+      const std::size_t bytes = count * sizeof(float);
+      host.from_memory =
+          *host.group->register_memory({.address = host.from.data(), .size_bytes = bytes});
+      host.to_memory =
+          *host.group->register_memory({.address = host.to.data(), .size_bytes = bytes});
+    }
+  }
+
+  Told<reduce::Job*> start_on(std::size_t rank, std::size_t count) {
+    Host& host = hosts_[rank];
+    return host.group->start({.from = reinterpret_cast<const std::byte*>(host.from.data()),
+                              .from_registration = host.from_memory,
+                              .to = reinterpret_cast<std::byte*>(host.to.data()),
+                              .to_registration = host.to_memory,
+                              .count = count});
+  }
+
+  void start(std::size_t count) {
+    prepare(count);
+    for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
+      const auto job = start_on(rank, count);
+      ASSERT_TRUE(job && *job != nullptr);
+      hosts_[rank].job = *job;
+    }
+  }
+
+  void finish() {
+    for (std::size_t left = hosts_.size(); left > 0;)
+      for (Host& host : hosts_) {
+        if (host.job == nullptr) continue;
+        const auto done = host.job->test();
+        ASSERT_TRUE(done);
+        if (!*done) continue;
+        host.job = nullptr;
+        --left;
+      }
+  }
+
+  void expect_sums() {
+    const std::size_t hosts = hosts_.size();
+    for (const Host& host : hosts_)
+      for (std::size_t i = 0; i < host.to.size(); ++i)
+        ASSERT_EQ(host.to[i], static_cast<float>(hosts * (hosts + 1) / 2 + hosts * (i % 64))) << i;
+  }
+
+  CollNet collective_{net_};
+  std::vector<Host> hosts_;
+  std::vector<void*> handles_;
+};
+
+TEST_F(CollNetTest, SwitchedOff_ShowsNoDevice) {
+  collnet_.is_on = false;
+  ASSERT_TRUE(net_.init());
+  EXPECT_EQ(*collective_.init_context({}), nullptr);
+  EXPECT_EQ(*collective_.device_count(), 0);
+}
+
+TEST_F(CollNetTest, SwitchedOn_ShowsTheNetworksDevices) {
+  ASSERT_TRUE(net_.init());
+  EXPECT_EQ(*collective_.device_count(), 2);
+}
+
+TEST_F(CollNetTest, BeforeTheNetworksInit_Fails) { EXPECT_FALSE(collective_.device_count()); }
+
+TEST_F(CollNetTest, TwoAndThreeHosts_Reduce) {
+  for (const std::size_t hosts : {2, 3}) {
+    hosts_.clear();
+    handles_.clear();
+    connect(hosts);
+    for (const std::size_t count : {1, 1000, 300'000}) {
+      start(count);
+      finish();
+      expect_sums();
+    }
+    for (const Host& host : hosts_) {
+      ASSERT_TRUE(host.group->deregister_memory(host.from_memory));
+      collective_.close(host.group);
+      collective_.finalize(host.context);
+    }
+    EXPECT_EQ(transport_->live_comms(), 0);
+    EXPECT_EQ(transport_->live_keys(), 0);
+    EXPECT_EQ(transport_->live_listeners(), 0);
+  }
+}
+
+TEST_F(CollNetTest, Bfloat16Wire_KeepsSmallWholeNumbers) {
+  collnet_.wire = reduce::Wire::kBfloat16;
+  connect(3);
+  start(100'000);
+  finish();
+  // Sums to 198 have 8 bits.
+  expect_sums();
+}
+
+TEST_F(CollNetTest, Finalize_EndsWhatNcclForgot) {
+  connect(2);
+  start(1000);
+  for (const Host& host : hosts_) collective_.finalize(host.context);
+  EXPECT_EQ(transport_->live_comms(), 0);
+  EXPECT_EQ(transport_->live_keys(), 0);
+  // A late close of the same object.
+  collective_.close(hosts_[0].group);
+}
+
+TEST_F(CollNetTest, MissingHost_FailsInTimeAndIsNamed) {
+  connect_timeout_ = std::chrono::milliseconds(30);
+  listen(3);
+  EXPECT_FALSE(collective_.connect(handles_, 0, *hosts_[0].listening));
+  EXPECT_TRUE(warned(log_, "connecting 3 hosts took longer than 30 ms"));
+  EXPECT_TRUE(warned(log_, "host 1, 2 of the group is missing"));
+  for (const Host& host : hosts_) collective_.finalize(host.context);
+  EXPECT_EQ(transport_->live_comms(), 0);
+  EXPECT_EQ(transport_->live_listeners(), 0);
+}
+
+TEST_F(CollNetTest, DifferentWires_AreRefusedByName) {
+  listen(2);
+  in_threads([&](std::size_t rank) {
+    const auto wire = rank == 0 ? reduce::Wire::kAsIs : reduce::Wire::kBfloat16;
+    CollMeeting meeting(net_, *hosts_[rank].listening, handles_, rank, wire);
+    EXPECT_FALSE(meeting.meet(std::chrono::milliseconds(500)));
+  });
+  EXPECT_TRUE(warned(log_, "set ZTCP_COLLNET_WIRE (or wire in [collnet]) to the same"));
+}
+
+TEST_F(CollNetTest, LostPeer_FailsTheRequest) {
+  connect(2);
+  prepare(300'000);
+  const auto job = start_on(0, 300'000);
+  ASSERT_TRUE(job && *job != nullptr);
+  transport_->kill({Errc::kPeerClosed, 0, "recv"});
+  const auto done = (*job)->test();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Errc::kPeerClosed);
+}
+
+TEST_F(CollNetTest, DifferentSizes_AreRefusedByName) {
+  connect(2);
+  prepare(10);
+  const auto fewer = start_on(0, 9);
+  ASSERT_TRUE(fewer && *fewer != nullptr);
+  // The other's contribution is there at once.
+  EXPECT_FALSE(start_on(1, 10));
+  EXPECT_TRUE(warned(log_, "all ranks must reduce the same number of elements"));
+}
+
+}  // namespace
+}  // namespace ztcp::plugin
