@@ -32,6 +32,7 @@ Exchange::Exchange(Net& net, Connections& connections, Bootstrap& bootstrap, con
       next_check_(Clock::now()) {}
 
 void Exchange::run(const Plan& plan) {
+  if (plan.is_collective) return run_collective(plan);
   std::size_t unfinished = 0;
   for (std::size_t i = 0; i < sends_.size(); ++i) {
     sends_[i].posted = sends_[i].done = 0;
@@ -65,6 +66,18 @@ void Exchange::run(const Plan& plan) {
     } else {
       idle(plan);
     }
+  }
+}
+
+void Exchange::run_collective(const Plan& plan) {
+  collective_->begin(plan.size_bytes);
+  idle_rounds_ = 0;
+  while (!collective_->is_done()) {
+    throw_if_interrupted();
+    if (collective_->advance())
+      idle_rounds_ = 0;
+    else
+      idle(plan);
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "core/yielder.h"
 #include "tools/ztcp_perf/bootstrap.h"
+#include "tools/ztcp_perf/collective.h"
 #include "tools/ztcp_perf/connections.h"
 #include "tools/ztcp_perf/plan.h"
 #include "tools/ztcp_perf/plugin_table.h"
@@ -23,6 +24,8 @@ class Exchange {
  public:
   Exchange(Net& net, Connections& connections, Bootstrap& bootstrap, const Options& options);
 
+  // From now on run() all-reduces with it.
+  void use(Collective& collective) { collective_ = &collective; }
   // Returns when every message of this rank has been sent and received.
   void run(const Plan& plan);
 
@@ -47,11 +50,13 @@ class Exchange {
     return sender + static_cast<int>(part) * bootstrap_.size();
   }
   std::byte* receive_place(const ReceiveStep& step, Lane& lane, std::uint64_t index);
+  void run_collective(const Plan& plan);
   void idle(const Plan& plan);
   [[noreturn]] void stalled(const Plan& plan);
 
   Net& net_;
   Connections& connections_;
+  Collective* collective_ = nullptr;
   Bootstrap& bootstrap_;
   const std::size_t parts_;  // Messages per step.
   std::chrono::duration<double> stall_timeout_;

@@ -128,6 +128,8 @@ const char* name_of(Op op) {
       return "sendrecv";
     case Op::kPing:
       return "ping";
+    case Op::kCollNet:
+      return "collnet";
   }
   return "?";
 }
@@ -155,9 +157,10 @@ std::string default_plugin() {
 
 std::string Options::plan() const {
   return fmt::format(
-      "{} ranks={} min={} max={} factor={} iters={} warmup={} tags={} check={}x{} budget={}",
+      "{} ranks={} min={} max={} factor={} iters={} warmup={} tags={} check={}x{} tolerance={} "
+      "budget={}",
       name_of(op), ranks, min_bytes, max_bytes, factor, iters, warmup, tags, check, check_iters,
-      time_budget_s);
+      tolerance, time_budget_s);
 }
 
 std::vector<std::uint64_t> Options::sizes() const {
@@ -198,9 +201,11 @@ Options parse_options(int argc, char** argv) {
                                   {"all_to_all", Op::kAllToAll},
                                   {"broadcast", Op::kBroadcast},
                                   {"sendrecv", Op::kSendRecv},
-                                  {"ping", Op::kPing}});
-  app.add_option_function<std::string>("--op", op_into, "Operation to measure")
-      ->type_name("{all_reduce,all_to_all,broadcast,sendrecv,ping}");
+                                  {"ping", Op::kPing},
+                                  {"collnet", Op::kCollNet}});
+  app.add_option_function<std::string>(
+         "--op", op_into, "Operation to measure; collnet: all-reduce by the plugin's CollNet")
+      ->type_name("{all_reduce,all_to_all,broadcast,sendrecv,ping,collnet}");
   app.add_option_function<std::string>("--min", bytes_into(o.min_bytes, "--min"),
                                        "Smallest size, default 8");
   app.add_option_function<std::string>("--max", bytes_into(o.max_bytes, "--max"),
@@ -216,6 +221,9 @@ Options parse_options(int argc, char** argv) {
   app.add_flag("--check", o.check, "Verify every element");
   app.add_option("--check-iters", o.check_iters,
                  "Further iterations on fresh data, each verified, default 1");
+  app.add_option("--tolerance", o.tolerance,
+                 "Share of a sum by which it may be wrong, for a plugin that rounds, default 0")
+      ->check(CLI::Range(0.0, 1.0));
   app.add_option("--device", device, "Use this device; default: local rank modulo devices")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--json", o.json, "Write the results as JSON to FILE, or - for stdout");

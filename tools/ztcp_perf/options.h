@@ -11,7 +11,8 @@
 
 namespace ztcp::perf {
 
-enum class Op : std::uint8_t { kAllReduce, kAllToAll, kBroadcast, kSendRecv, kPing };
+enum class Op : std::uint8_t { kAllReduce, kAllToAll, kBroadcast, kSendRecv, kPing, kCollNet };
+constexpr bool is_sum(Op op) { return op == Op::kAllReduce || op == Op::kCollNet; }
 enum class LogLevel : std::uint8_t { kNone, kWarn, kInfo };
 inline constexpr const char* kPluginName = "libnccl-net.so";
 
@@ -28,6 +29,7 @@ struct Options {
   int tags = 1;  // Messages, with a tag each, per step.
   bool check = false;
   int check_iters = 1;
+  double tolerance = 0;       // Share of a sum by which it may be wrong.
   std::optional<int> device;  // Otherwise local rank modulo the number of devices.
   std::string json;           // File, or "-" for stdout instead of the table.
   double time_budget_s = 0;   // 0: none.

@@ -3,6 +3,7 @@
 #include "tools/ztcp_perf/pattern.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace ztcp::perf {
@@ -41,7 +42,8 @@ void fill_summands(std::span<float> out, int rank, std::uint32_t iteration) {
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = summand(i, salt);
 }
 
-std::uint64_t count_wrong_sums(std::span<const float> got, int ranks, std::uint32_t iteration) {
+std::uint64_t count_wrong_sums(std::span<const float> got, int ranks, std::uint32_t iteration,
+                               float tolerance) {
   std::uint64_t wrong = 0;
   float sum[kBlock];
   for (std::size_t begin = 0; begin < got.size(); begin += kBlock) {
@@ -51,7 +53,9 @@ std::uint64_t count_wrong_sums(std::span<const float> got, int ranks, std::uint3
       const std::uint32_t salt = salt_of(rank, 0, iteration);
       for (std::size_t i = 0; i < count; ++i) sum[i] += summand(begin + i, salt);
     }
-    for (std::size_t i = 0; i < count; ++i) wrong += got[begin + i] == sum[i] ? 0U : 1U;
+    // A NaN fails the comparison.
+    for (std::size_t i = 0; i < count; ++i)
+      wrong += std::abs(got[begin + i] - sum[i]) <= sum[i] * tolerance ? 0U : 1U;
   }
   return wrong;
 }

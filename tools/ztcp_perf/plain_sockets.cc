@@ -61,12 +61,12 @@ union Address {
 
 Address g_own{};
 
-struct Handle {
+struct SocketHandle {
   std::uint64_t magic;
   Address address;
   Comm* connecting;  // Between calls of connect(); NCCL keeps the handle in place for that.
 };
-static_assert(sizeof(Handle) <= NCCL_NET_HANDLE_MAXSIZE);
+static_assert(sizeof(SocketHandle) <= NCCL_NET_HANDLE_MAXSIZE);
 
 bool again() { return errno == EAGAIN || errno == EINTR; }
 
@@ -109,7 +109,7 @@ ncclResult_t plugin_properties(int device, ncclNetProperties_v11_t* p) {
 ncclResult_t plugin_listen(void*, int, void* handle_memory, void** listen_comm) {
   *listen_comm = nullptr;
   auto listener = std::make_unique<Listener>();
-  Handle handle{};
+  SocketHandle handle{};
   handle.magic = kMagic;
   handle.address = g_own;
   sockaddr* const own = &handle.address.any;
@@ -127,7 +127,7 @@ ncclResult_t plugin_listen(void*, int, void* handle_memory, void** listen_comm) 
 ncclResult_t plugin_connect(void*, int, void* handle_memory, void** send_comm,
                             ncclNetDeviceHandle_v7_t**) {
   *send_comm = nullptr;
-  auto* handle = static_cast<Handle*>(handle_memory);
+  auto* handle = static_cast<SocketHandle*>(handle_memory);
   if (handle->magic != kMagic) return ncclInvalidArgument;
   if (handle->connecting == nullptr) {
     handle->connecting = new Comm;

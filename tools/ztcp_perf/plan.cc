@@ -105,6 +105,8 @@ std::vector<int> send_peers(Op op, int rank, int ranks) {
       return rank + 1 < ranks ? std::vector<int>{rank + 1} : std::vector<int>{};
     case Op::kPing:
       return rank < 2 ? std::vector<int>{1 - rank} : std::vector<int>{};
+    case Op::kCollNet:
+      return {};
     case Op::kAllToAll:
       break;
   }
@@ -122,6 +124,8 @@ std::vector<int> receive_peers(Op op, int rank, int ranks) {
       return rank > 0 ? std::vector<int>{rank - 1} : std::vector<int>{};
     case Op::kPing:
       return rank < 2 ? std::vector<int>{1 - rank} : std::vector<int>{};
+    case Op::kCollNet:
+      return {};
     case Op::kAllToAll:
       break;
   }
@@ -142,6 +146,10 @@ Plan make_plan(Op op, int rank, int ranks, std::uint64_t size_bytes) {
     case Op::kAllReduce:
       plan.input_bytes = plan.output_bytes = plan.size_bytes;
       plan_all_reduce(plan, rank, ranks);
+      break;
+    case Op::kCollNet:
+      plan.input_bytes = plan.output_bytes = plan.size_bytes;
+      plan.is_collective = true;
       break;
     case Op::kSendRecv:
     case Op::kPing:
@@ -179,6 +187,7 @@ double bus_factor(Op op, int ranks) {
   const double n = ranks;
   switch (op) {
     case Op::kAllReduce:
+    case Op::kCollNet:
       return 2 * (n - 1) / n;
     case Op::kAllToAll:
       return (n - 1) / n;

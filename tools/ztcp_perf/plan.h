@@ -66,6 +66,7 @@ struct Plan {
 
   std::size_t input_bytes = 0;  // Sizes of the user's buffers, as used by this operation.
   std::size_t output_bytes = 0;
+  bool is_collective = false;    // The plugin reduces; there are no messages.
   std::uint64_t count = 0;       // Elements, as nccl-tests counts them.
   std::uint64_t size_bytes = 0;  // For the size column.
 };

@@ -14,6 +14,7 @@
 #include "tools/common/printable.h"
 #include "tools/ztcp_perf/bootstrap.h"
 #include "tools/ztcp_perf/budget.h"
+#include "tools/ztcp_perf/collective.h"
 #include "tools/ztcp_perf/connections.h"
 #include "tools/ztcp_perf/exchange.h"
 #include "tools/ztcp_perf/failure.h"
@@ -86,10 +87,16 @@ class Runner {
                      make_plan(options.op, 0, options.ranks, options.max_bytes).input_bytes,
                      every_rank(options.ranks)),
         exchange_(net, connections_, bootstrap, options),
-        budget_(options.time_budget_s) {}
+        budget_(options.time_budget_s) {
+    if (options.op != Op::kCollNet) return;
+    collective_.emplace(options, net.abi());
+    exchange_.use(*collective_);
+  }
 
   void connect(int device) {
     connections_.open(device, bootstrap_);
+    if (collective_)
+      collective_->open(device, bootstrap_, connections_.input(), connections_.output());
     bootstrap_.barrier();
     bootstrap_.set_silence_timeout(std::chrono::duration<double>(options_.stall_timeout_s));
   }
@@ -187,7 +194,7 @@ class Runner {
 
   void fill(const Plan& plan) {
     const std::span<std::byte> input = connections_.input().first(plan.input_bytes);
-    if (options_.op == Op::kAllReduce)
+    if (is_sum(options_.op))
       return fill_summands(as<float>(input), bootstrap_.rank(), data_version_);
     if (options_.op == Op::kBroadcast)
       return fill_block(as<std::uint32_t>(input), kRoot, kRoot, data_version_);
@@ -198,8 +205,9 @@ class Runner {
 
   std::uint64_t count_wrong(const Plan& plan) {
     const std::span<std::byte> output = connections_.output().first(plan.output_bytes);
-    if (options_.op == Op::kAllReduce)
-      return count_wrong_sums(as<const float>(output), bootstrap_.size(), data_version_);
+    if (is_sum(options_.op))
+      return count_wrong_sums(as<const float>(output), bootstrap_.size(), data_version_,
+                              static_cast<float>(options_.tolerance));
     if (options_.op == Op::kBroadcast)
       return count_wrong_block(as<const std::uint32_t>(output), kRoot, kRoot, data_version_);
     std::uint64_t wrong = 0;
@@ -229,6 +237,7 @@ class Runner {
   const Options& options_;
   Bootstrap& bootstrap_;
   Connections connections_;
+  std::optional<Collective> collective_;
   Exchange exchange_;
   Budget budget_;
   std::uint32_t data_version_ = 1;

@@ -15,8 +15,8 @@
 namespace ztcp::perf {
 namespace {
 
-const char* type_of(Op op) { return op == Op::kAllReduce ? "float" : "uint32"; }
-const char* reduction_of(Op op) { return op == Op::kAllReduce ? "sum" : "none"; }
+const char* type_of(Op op) { return is_sum(op) ? "float" : "uint32"; }
+const char* reduction_of(Op op) { return is_sum(op) ? "sum" : "none"; }
 
 template <class... Args>
 void line(fmt::format_string<Args...> format, Args&&... args) {
@@ -74,7 +74,7 @@ void Report::begin() {
   for (std::size_t i = 0; i < ranks_.size(); ++i)
     line("#   rank {:2} on {}, device {}", i, ranks_[i].place, ranks_[i].device);
   line("#   {}, {}; time is of all iterations together, min to CV {}", type_of(options_.op),
-       options_.op == Op::kAllReduce ? "sum" : "no reduction",
+       is_sum(options_.op) ? "sum" : "no reduction",
        options_.op == Op::kPing ? "of rank 0's half round trips"
                                 : "of single ones (the rank that took longest)");
   line("#");

@@ -33,7 +33,9 @@ double seconds(Timer::Clock::duration duration) {
 }
 
 // A rank without a part in a ping waits for the others, and is told the end there.
-bool takes_part(const Plan& plan) { return !plan.sends.empty() || !plan.receives.empty(); }
+bool takes_part(const Plan& plan) {
+  return plan.is_collective || !plan.sends.empty() || !plan.receives.empty();
+}
 
 }  // namespace
 

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the ztcp authors
+"""All-reduce by the built plugin's CollNet, each rank as a host, every element compared."""
+import os
+import signal
+import time
+
+from fabric import Fabric, check, main, wait_until
+from soft_fabric import SoftFabric
+from transfer import SWEEP, rows_are_right
+
+ON = {"ZTCP_COLLNET": "1"}
+BF16 = {**ON, "ZTCP_COLLNET_WIRE": "bf16"}
+SOCKETS = {"ZTCP_TRANSPORT": "sockets", "NCCL_SOCKET_IFNAME": "lo"}
+COLLNET = ("--op", "collnet", *SWEEP)
+
+
+def kernel_sockets():
+    with Fabric(4, topology="mesh") as fabric:
+        rows_are_right(fabric.run_perf(*COLLNET, env=SOCKETS | ON, timeout_s=240))
+        check("CollNet is on" in fabric.log() and "no sum is rounded" in fabric.log(), "the init log does not say it")
+
+
+def userspace_tcp():
+    with Fabric(3, topology="mesh") as fabric:
+        rows_are_right(fabric.run_perf(*COLLNET, env=ON, timeout_s=240))
+
+
+def rounded():
+    """With the values of ztcp_perf contributions are exact as bf16; only the sum of three is rounded."""
+    with Fabric(3, topology="mesh") as fabric:
+        rows_are_right(fabric.run_perf(*COLLNET, "--tolerance", "0.004", env=SOCKETS | BF16, timeout_s=240))
+        check("travel as bf16 and are rounded" in fabric.log(), "the init log does not say it")
+    with Fabric(2, topology="mesh") as fabric:
+        rows_are_right(fabric.run_perf(*COLLNET, env=BF16))
+
+
+def older_tables():
+    with Fabric(2, topology="mesh") as fabric:
+        for abi in ("6", "8", "10", "11"):
+            rows_are_right(fabric.run_perf(*COLLNET, "--abi", abi, env=ON))
+
+
+def configured():
+    with Fabric(2, topology="mesh") as fabric:
+        with open(fabric.config, "a", encoding="utf-8") as file:
+            file.write("\n[collnet]\nenabled = true\nwire = \"bf16\"\n")
+        rows_are_right(fabric.run_perf(*COLLNET))
+        check("travel as bf16 and are rounded" in fabric.log(), "the init log does not say it")
+
+
+def switched_off():
+    with Fabric(2, topology="mesh") as fabric:
+        perf = fabric.start_perf(*COLLNET)
+        check(perf.wait(60) != 0, "it ran without being switched on")
+        check("the plugin offers no CollNet" in perf.output(), perf.output())
+        check("CollNet" not in fabric.log(), "the log has CollNet")
+
+
+def misspelt():
+    with Fabric(2, topology="mesh") as fabric:
+        perf = fabric.start_perf(*COLLNET, env={"ZTCP_COLLNET": "yes"})
+        check(perf.wait(60) != 0, "it ran with an unknown value")
+        check("ZTCP_COLLNET=yes is neither on (1) nor off (0)" in fabric.log(), fabric.log())
+
+
+def verbs():
+    with SoftFabric(3) as fabric:
+        fabric.perf(*COLLNET, **ON)
+
+
+def rank_killed():
+    """The other ranks get an error, in time, though no rank tells them."""
+    with Fabric(3, topology="mesh") as fabric:
+        ranks = fabric.start_ranks("--op", "collnet", "--min", "8M", "--max", "8M", "--iters", "1000000", "--warmup", "1",
+                                   "--json", os.path.join(fabric.folder, "report.json"), env=ON)
+        wait_until(lambda: fabric.log().count("CollNet is on") == 3, 30, "the ranks' start")
+        time.sleep(2)
+        ranks[1].send(signal.SIGKILL)
+        for rank in (ranks[0], ranks[2]):
+            check(rank.wait(15) != 0, f"{rank.name} ended well")
+
+
+if __name__ == "__main__":
+    main({f.__name__: f for f in (kernel_sockets, userspace_tcp, rounded, older_tables, configured, switched_off, misspelt, verbs,
+                                  rank_killed)})

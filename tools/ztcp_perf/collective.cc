@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "tools/ztcp_perf/collective.h"
+
+#include <algorithm>
+#include <cstring>
+#include <future>
+#include <utility>
+#include <vector>
+
+#include "tools/ztcp_perf/failure.h"
+#include "tools/ztcp_perf/plugin_log.h"
+#include "tools/ztcp_perf/plugin_table.h"
+
+namespace ztcp::perf {
+
+Collective::Collective(const Options& options, int abi)
+    : net_(load_collective(options.plugin, abi)), rank_(*options.rank) {
+  const ncclResult_t result = net_->init(make_logger(*options.rank, options.log));
+  if (result != ncclSuccess) fail("CollNet's init failed: {}", name_of(result));
+  int devices = 0;
+  if (net_->devices(&devices) != ncclSuccess || devices == 0)
+    fail("--op collnet: the plugin offers no CollNet; switch it on (ZTCP_COLLNET=1)");
+}
+
+Collective::~Collective() {
+  for (void* const mhandle : mhandles_)
+    if (mhandle != nullptr) net_->dereg_mr(comm_, mhandle);
+  if (comm_ != nullptr) net_->close(comm_);
+  if (listener_ != nullptr) net_->close_listen(listener_);
+  net_->finalize();
+}
+
+void Collective::open(int device, Bootstrap& bootstrap, std::span<std::byte> input,
+                      std::span<std::byte> output) {
+  input_ = input;
+  output_ = output;
+  Handle mine{};
+  ncclResult_t result = net_->listen(device, mine.data(), &listener_);
+  if (result != ncclSuccess)
+    fail("CollNet's listen on device {} failed: {}", device, name_of(result));
+  std::vector<Handle> all = bootstrap.all_gather_values(mine);
+  std::vector<void*> handles;
+  for (Handle& one : all) handles.push_back(one.data());
+  // It blocks, and the other ranks want a sign of life meanwhile.
+  auto connected = std::async(std::launch::async,
+                              [&] { return net_->connect(handles, rank_, listener_, &comm_); });
+  while (connected.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready)
+    bootstrap.beat();
+  result = connected.get();
+  if (result != ncclSuccess) fail("CollNet's connect failed: {}", name_of(result));
+  net_->close_listen(std::exchange(listener_, nullptr));
+  for (const auto& [memory, mhandle] :
+       {std::pair{input_, &mhandles_[0]}, std::pair{output_, &mhandles_[1]}})
+    if (result = net_->reg_mr(comm_, memory.data(), memory.size(), mhandle); result != ncclSuccess)
+      fail("CollNet's regMr of {} bytes failed: {}", memory.size(), name_of(result));
+}
+
+void Collective::begin(std::size_t size_bytes) {
+  size_bytes_ = size_bytes;
+  pieces_ = (size_bytes + kStepBytes - 1) / kStepBytes;
+  posted_ = done_ = 0;
+}
+
+std::size_t Collective::bytes_of(std::size_t piece) const {
+  return std::min(kStepBytes, size_bytes_ - piece * kStepBytes);
+}
+
+bool Collective::advance() {
+  bool moved = false;
+  if (posted_ < pieces_ && posted_ < done_ + kStepsInFlight) {
+    void*& request = requests_[posted_ % kStepsInFlight];
+    const std::size_t offset = posted_ * kStepBytes;
+    const ncclResult_t result =
+        net_->iallreduce(comm_, input_.data() + offset, output_.data() + offset,
+                         bytes_of(posted_) / sizeof(float), mhandles_[0], mhandles_[1], &request);
+    if (result != ncclSuccess) fail("iallreduce failed: {}", name_of(result));
+    moved = request != nullptr;
+    posted_ += moved ? 1 : 0;
+  }
+  if (done_ < posted_) {
+    int done = 0;
+    int size = 0;
+    const ncclResult_t result = net_->test(requests_[done_ % kStepsInFlight], &done, &size);
+    if (result != ncclSuccess) fail("all-reduce {} failed: {}", done_, name_of(result));
+    if (done != 0) {
+      if (static_cast<std::size_t>(size) != bytes_of(done_))
+        fail("all-reduce {}: the plugin says {} bytes, {} were reduced", done_, size,
+             bytes_of(done_));
+      ++done_;
+      moved = true;
+    }
+  }
+  return moved;
+}
+
+}  // namespace ztcp::perf
