@@ -33,9 +33,21 @@ def sockets(threads, each, channels=0):
     return wanted | ({"NCCL_MIN_NCHANNELS": str(channels)} if channels else {})
 
 
+# All-reduce by ztcp's CollNet, everything else as NCCL chooses.
+COLLNET = {"ZTCP_COLLNET": "1", "NCCL_COLLNET_ENABLE": "1", "NCCL_ALGO": "allreduce:collnetchain"}
+BF16 = {"ZTCP_COLLNET_WIRE": "bf16"}
+
+
 NETWORKS = {
     "ztcp": Network("ztcp, shared memory", "ztcp", "ztcp", has_fabric=True),
     "ztcp-sockets": Network("ztcp, kernel sockets", "ztcp", "ztcp", environment={"ZTCP_TRANSPORT": "sockets"}),
+    "ztcp-collnet": Network("ztcp's CollNet, shared memory", "ztcp", "ztcp", has_fabric=True, environment=COLLNET),
+    "ztcp-collnet-bf16": Network("ztcp's CollNet, sums as bf16, shared memory", "ztcp", "ztcp", has_fabric=True,
+                                 environment=COLLNET | BF16),
+    "ztcp-sockets-collnet": Network("ztcp's CollNet, kernel sockets", "ztcp", "ztcp",
+                                    environment={"ZTCP_TRANSPORT": "sockets"} | COLLNET),
+    "ztcp-sockets-collnet-bf16": Network("ztcp's CollNet, sums as bf16, kernel sockets", "ztcp", "ztcp",
+                                         environment={"ZTCP_TRANSPORT": "sockets"} | COLLNET | BF16),
     # Without the statistics page and the monitor of slow messages, to measure their cost.
     "ztcp-nostats": Network("ztcp, shared memory, no statistics", "ztcp", "ztcp", has_fabric=True,
                             environment={"ZTCP_STATISTICS": "off"}),
