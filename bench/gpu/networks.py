@@ -25,6 +25,11 @@ class Network:
     has_soft_nic: bool = False
     environment: dict = dataclasses.field(default_factory=dict)
 
+    @property
+    def carrier(self):
+        """In NCCL's log where it uses this network."""
+        return f"{'COLLNET' if 'ZTCP_COLLNET' in self.environment else 'NET'}/{self.nccl_net}"
+
 
 def sockets(threads, each, channels=0):
     """Settings of NCCL's sockets, which FastSocket shares, for threads and sockets, and NCCL's

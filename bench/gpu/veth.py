@@ -6,12 +6,15 @@ import subprocess
 INTERFACE = "data"
 ADDRESS = "10.66.0.{}/24"
 HOSTS = 2
+BURST = "1mb"  # What a link of 25 Gb/s carries in 0.3 ms.
+QUEUE = "10ms"
 
 
 class VethHosts:
     """The hosts until close(), which leaves nothing in the namespace they were made in."""
 
-    def __init__(self, mtu):
+    def __init__(self, mtu, rate_gbps=None):
+        """`rate_gbps`: of the link, each way, by a token bucket; without it as fast as the CPUs are."""
         self.keepers = []
         try:
             for _ in range(HOSTS):
@@ -22,6 +25,9 @@ class VethHosts:
                 self.on(host, "ip", "address", "add", ADDRESS.format(host + 1), "dev", INTERFACE)
                 for interface, size in (("lo", 65536), (INTERFACE, mtu)):
                     self.on(host, "ip", "link", "set", interface, "mtu", str(size), "up")
+                if rate_gbps:
+                    self.on(host, "tc", "qdisc", "add", "dev", INTERFACE, "root", "tbf", "rate", f"{rate_gbps:g}gbit",
+                            "burst", BURST, "latency", QUEUE)
         except BaseException:
             self.close()
             raise
