@@ -23,7 +23,7 @@ namespace ztcp::plugin {
 
 class Net;
 
-// Connections with one other host; a lane that the group does not use has none.
+// Connections with one other host.
 struct PeerLanes {
   std::array<SendComm*, reduce::kLanes> senders{};
   std::array<RecvComm*, reduce::kLanes> receivers{};

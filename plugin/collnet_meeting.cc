@@ -16,9 +16,6 @@ namespace {
 
 constexpr std::chrono::microseconds kPollInterval{50};
 
-// Two hosts exchange everything in one hop (transport/reduce/all_reduce.cc).
-std::size_t lanes_of(std::size_t ranks) { return ranks > 2 ? reduce::kLanes : 1; }
-
 const char* name_of(reduce::Wire wire) { return wire == reduce::Wire::kBfloat16 ? "bf16" : "f32"; }
 
 }  // namespace
@@ -33,7 +30,7 @@ CollMeeting::CollMeeting(Net& net, const CollListening& listening, std::span<voi
       lanes_(handles.size()) {
   for (std::size_t peer = 0; peer < ranks_; ++peer) {
     if (peer == rank) continue;
-    for (std::size_t lane = 0; lane < lanes_of(ranks_); ++lane) {
+    for (std::size_t lane = 0; lane < reduce::kLanes; ++lane) {
       Dialled& one = dialled_.emplace_back();
       one.rank = peer;
       one.hello.lane = static_cast<std::uint8_t>(lane);
@@ -143,7 +140,7 @@ Told<void> CollMeeting::place(const Accepted& one) {
         "[collnet]) to the same on all hosts",
         peer, name_of(static_cast<reduce::Wire>(hello.wire)), name_of(wire_));
   if (hello.ranks != ranks_ || hello.rank >= ranks_ || hello.rank == rank_ ||
-      hello.lane >= lanes_of(ranks_) ||
+      hello.lane >= reduce::kLanes ||
       std::exchange(lanes_[hello.rank].receivers[hello.lane], one.comm) != nullptr)
     return report(Errc::kProtocol,
                   "CollNet: {} connects as rank {} of {} hosts, lane {}, to a group of {} hosts",
@@ -156,7 +153,7 @@ std::string CollMeeting::missing() const {
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     if (rank == rank_) continue;
     const auto is_open = [&](const Dialled& one) { return one.rank == rank && !one.is_over; };
-    const bool has_called = lanes_[rank].receivers[lanes_of(ranks_) - 1] != nullptr;
+    const bool has_called = lanes_[rank].receivers[reduce::kLanes - 1] != nullptr;
     if (has_called && std::ranges::none_of(dialled_, is_open)) continue;
     ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank);
   }

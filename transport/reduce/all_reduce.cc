@@ -9,12 +9,21 @@
 namespace ztcp::reduce {
 namespace {
 
-// A vector up to this size, times the hosts that it is sent to, saves a hop.
+// A vector up to this size, times the hosts that it is sent to, is exchanged whole and saves a hop.
+// Between two hosts the hop costs no further bytes, only time to reduce.
 constexpr std::size_t kWholeBytes = 64 << 10U;
+constexpr std::size_t kWholeBytesOfTwo = 256 << 10U;
 constexpr std::size_t kBfloat16Bytes = 2;
 
 std::size_t wire_size(const Operands& operands, Wire wire) {
   return wire == Wire::kBfloat16 ? kBfloat16Bytes : size_of(operands.type);
+}
+
+// Between two hosts a rounded sum is not rounded once more if both exchange all of it.
+Exchange exchange_for(std::size_t bytes, std::size_t hosts, Wire wire) {
+  const bool is_whole = hosts <= 2 ? bytes <= kWholeBytesOfTwo || wire == Wire::kBfloat16
+                                   : bytes * (hosts - 1) <= kWholeBytes;
+  return is_whole ? Exchange::kWhole : Exchange::kScattered;
 }
 
 }  // namespace
@@ -47,8 +56,7 @@ Result<Job*> AllReduce::start(const Operands& operands) {
   if (setup_.wire == Wire::kBfloat16 && operands.type == ElementType::kFloat32 &&
       operands.reduction == Reduction::kSum && bytes >= kRoundedBytes)
     job.wire_ = Wire::kBfloat16;
-  if (setup_.hosts > 2 && bytes * (setup_.hosts - 1) > kWholeBytes)
-    job.exchange_ = Exchange::kScattered;
+  job.exchange_ = exchange_for(bytes, setup_.hosts, job.wire_);
   ++started_;
   ZTCP_CHECK(advance());
   return &job;

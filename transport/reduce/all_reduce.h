@@ -3,8 +3,9 @@
 //
 // All-reduce over the hosts of a group, by direct exchange. Large vectors: each host owns a part,
 // receives the others' contributions to it, reduces them in the order of the hosts, and sends the
-// result to all. Small vectors, and all between two hosts: each sends everything to all and reduces
-// everything. Either way all hosts get the same bits, in every run (of a NaN, only that it is one).
+// result to all. Small vectors, and rounded ones between two hosts: each sends everything to all
+// and reduces everything. Either way all hosts get the same bits, in every run (of a NaN, only that
+// it is one).
 //
 // With Wire::kBfloat16 large sums of floats travel as bfloat16: each contribution is rounded once,
 // also a host's own, and where parts are scattered the sum once more.
