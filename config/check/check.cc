@@ -158,6 +158,7 @@ constexpr NicCheck kNicChecks[] = {
     {kVerbs, check_rdma_gid},
     {kVerbs, check_rdma_mtu},
     {kVerbs, check_rdma_cloud},
+    {kPci | kXdp | kSocket, check_cloud_nic},
 };
 
 // Requirements that NICs of a kind have in common.

@@ -94,6 +94,7 @@ Next check_rdma_pkey(Checklist& list, const Nic& nic);
 Next check_rdma_mtu(Checklist& list, const Nic& nic);
 void check_rdma_speeds(Checklist& list);
 // clouds.cc
+Next check_cloud_nic(Checklist& list, const Nic& nic);
 Next check_rdma_cloud(Checklist& list, const Nic& nic);
 // acs.cc
 Next check_rdma_acs(Checklist& list, const Nic& nic);

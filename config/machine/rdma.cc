@@ -3,7 +3,6 @@
 #include "config/machine/rdma.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <span>
 #include <tuple>
@@ -13,6 +12,7 @@
 
 #include "config/machine/readings.h"
 #include "config/machine/text.h"
+#include "core/nic_families.h"
 #include "core/pci_path.h"
 
 namespace ztcp::config {
@@ -152,18 +152,8 @@ std::uint32_t roce_payload_bytes(std::uint32_t mtu_bytes) {
 }
 
 std::string_view rdma_module_of(std::string_view nic_driver) {
-  struct Companion {
-    std::string_view driver;
-    std::string_view module;
-  };
-  constexpr std::array kModules{
-      Companion{"mlx5_core", "mlx5_ib"},   Companion{"mlx4_core", "mlx4_ib"},
-      Companion{"bnxt_en", "bnxt_re"},     Companion{"ice", "irdma"},
-      Companion{"hns3", "hns_roce_hw_v2"}, Companion{"qede", "qedr"},
-      Companion{"ionic", "ionic_rdma"}};
-  const auto found = std::find_if(kModules.begin(), kModules.end(),
-                                  [&](const auto& one) { return one.driver == nic_driver; });
-  return found == kModules.end() ? std::string_view() : found->module;
+  const NicFamily* const family = family_of_kernel_driver(nic_driver);
+  return family == nullptr ? std::string_view() : family->rdma_module;
 }
 
 }  // namespace ztcp::config

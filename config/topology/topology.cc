@@ -3,7 +3,6 @@
 #include "config/topology/topology.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <memory>
@@ -18,7 +17,7 @@
 #include "config/machine/readings.h"
 #include "config/network/reserved.h"
 #include "config/settings.h"
-#include "core/dpdk_drivers.h"
+#include "core/nic_families.h"
 
 namespace ztcp::config {
 namespace {
@@ -27,9 +26,6 @@ constexpr unsigned kClassEthernet = 0x0200;
 constexpr unsigned kClassVga = 0x0300;
 constexpr unsigned kClass3d = 0x0302;
 constexpr unsigned kVendorNvidia = 0x10de;
-
-// These drivers share their NIC with DPDK and keep its interface.
-constexpr std::array<std::string_view, 3> kBifurcatedDrivers{"mlx5_core", "mlx4_core", "mana"};
 
 struct TopologyDeleter {
   void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
@@ -155,11 +151,11 @@ std::string unfit_reason(const View& view, const HostNic& nic) {
   if (const int functions = number_in(view.machine, pci + "/sriov_numvfs", 0); functions > 0)
     return fmt::format("has {} virtual functions, which would lose their link", functions);
   if (nic.driver == "vfio-pci" || nic.driver.empty()) return {};
-  if (std::find(kBifurcatedDrivers.begin(), kBifurcatedDrivers.end(), nic.driver) !=
-      kBifurcatedDrivers.end())
+  const NicFamily* const family = family_of_kernel_driver(nic.driver);
+  if (family != nullptr && family->access == NicAccess::kBifurcated)
     return fmt::format("has the driver {}, which keeps its NICs; ztcp's TCP can't use it yet",
                        nic.driver);
-  if (!is_replaceable(nic.driver))
+  if (family == nullptr || family->access != NicAccess::kTaken)
     return fmt::format("has the driver {}; ztcp has none for such NICs", nic.driver);
   return {};
 }

@@ -329,14 +329,21 @@ class Documents(unittest.TestCase):
         for name in told:
             self.assertTrue(name in real or name.endswith(".*") and name[:-2] in suites, f"there is no test {name}")
 
-    def test_the_choice_of_clouds_names_every_nic_driver_of_dpdk(self):
-        """By DPDK's or the kernel's name: `ENA`, `virtio-net`, `bnxt`."""
-        rows = re.findall(r'\{\.name = "net_(\w+)", \.kernel_driver = "([\w-]+)"(?:, \.other_kernel_driver = "(\w+)")?',
-                          (ROOT / "core/dpdk_drivers.h").read_text())
-        self.assertGreater(len(rows), 10, "too few cases were found")
-        section = (ROOT / "docs/choose.md").read_text().split("## Clouds", 1)[1].split("\n## ")[0].lower()
-        for names in rows:
-            self.assertTrue(any(name and name in section for name in names), f"docs/choose.md does not name {names}")
+    def test_the_table_of_nics_is_that_of_the_sources(self):
+        families = re.findall(r"NicFamily\{(.*?)\},", (ROOT / "core/nic_families.h").read_text(), re.S)
+        self.assertGreater(len(families), 15, "too few cases were found")
+        exact = []
+        for family in families:
+            row = {key: value.strip('"') for key, value in re.findall(r"\.(\w+)\s*=\s*(\"[^\"]*\"|[\w:]+)", family)}
+            kernel = [row[key] for key in ("kernel_driver", "other_kernel_driver") if key in row]
+            access = row.get("access", "NicAccess::kKernel").removeprefix("NicAccess::")
+            over = {"kTaken": f"`{row.get('dpdk_driver')}`", "kBifurcated": "AF_XDP", "kKernel": "AF_XDP", "kRdma": "no"}
+            rdma = {"kRdma": "itself"}.get(access, f"`{row['rdma_module']}`" if "rdma_module" in row else "")
+            exact.append([row["name"], ", ".join(f"`{name}`" for name in kernel), over[access], rdma, row["found_in"],
+                          row.get("cloud_mtu_bytes", ""), "in emulation" if "ran_emulated" in row else "no"])
+        section = (ROOT / "docs/choose.md").read_text().split("## NICs", 1)[1].split("\n## ")[0]
+        lines = [line for line in section.splitlines() if line.startswith("|")][2:]
+        self.assertEqual([[cell.strip() for cell in line.strip("|").split("|")] for line in lines], exact)
 
     def test_the_message_pages_quote_real_messages(self):
         strings = literals()

@@ -21,9 +21,9 @@
 #include <rte_ethdev.h>
 #include <rte_mempool.h>
 
-#include "core/dpdk_drivers.h"
 #include "core/frame.h"
 #include "core/log.h"
+#include "core/nic_families.h"
 #include "core/process_mark.h"
 #include "transport/link/dpdk_host.h"
 #include "transport/link/eal.h"
@@ -62,7 +62,7 @@ std::uint32_t frame_room_bytes(std::uint16_t mtu_bytes) {
 }
 
 bool spreads_untold(std::string_view driver) {
-  const DpdkDriver* known = find_dpdk_driver(driver);
+  const NicFamily* known = family_of_dpdk_driver(driver);
   return known != nullptr && known->spreads_untold;
 }
 

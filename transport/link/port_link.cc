@@ -13,7 +13,7 @@
 #include <rte_ip.h>
 #include <rte_mbuf.h>
 
-#include "core/dpdk_drivers.h"
+#include "core/nic_families.h"
 #include "core/process_mark.h"
 #include "transport/link/dpdk_host.h"
 #include "transport/link/mbuf_layout.h"
@@ -56,7 +56,7 @@ bool checksums_bad(const rte_mbuf& mbuf) {
 }
 
 bool reports_wire_speed(std::string_view driver) {
-  const DpdkDriver* known = find_dpdk_driver(driver);
+  const NicFamily* known = family_of_dpdk_driver(driver);
   return known != nullptr && known->reports_wire_speed;
 }
 

@@ -30,6 +30,9 @@ constexpr std::array kEc2Types{
     Type{"g5.48xlarge", 100'000, 100'000},   Type{"g6.8xlarge", 25'000, 25'000},
     Type{"g6.12xlarge", 40'000, 40'000},     Type{"g6.16xlarge", 25'000, 25'000},
     Type{"g6.24xlarge", 50'000, 50'000},     Type{"g6.48xlarge", 100'000, 100'000},
+    Type{"g6e.8xlarge", 25'000, 25'000},     Type{"g6e.12xlarge", 100'000, 100'000},
+    Type{"g6e.16xlarge", 35'000, 35'000},    Type{"g6e.24xlarge", 100'000, 200'000},
+    Type{"g6e.48xlarge", 100'000, 400'000},  Type{"p5e.48xlarge", 100'000, 3'200'000},
 };
 
 }  // namespace

@@ -29,8 +29,9 @@ TEST(Check, AGoodMachineHasNoFaults) {
     EXPECT_FALSE(check.problem.what.empty());
     names.push_back(check.name);
   }
-  EXPECT_THAT(names, UnorderedElementsAre("schema", "host", "run_dir", "gpu", "pci", "driver",
-                                          "vfio", "mac", "speed", "hugepages", "memlock"));
+  EXPECT_THAT(names,
+              UnorderedElementsAre("schema", "host", "run_dir", "gpu", "pci", "driver", "vfio",
+                                   "mac", "speed", "cloud_mtu", "hugepages", "memlock"));
 }
 
 TEST(Check, AnotherSchemaVersionIsAFault) {

@@ -25,6 +25,12 @@ TEST(InstanceSpeed, TheInstancesSpeedIsSharedUpToThatOfOneNic) {
   EXPECT_EQ(speed->share_mbps(8), 50'000U);
 }
 
+TEST(InstanceSpeed, OneNicGetsWhatOneNetworkCardCarries) {
+  EXPECT_EQ(speed_of("Amazon EC2", "g6e.48xlarge")->share_mbps(1), 100'000U);
+  EXPECT_EQ(speed_of("Amazon EC2", "g6e.24xlarge")->share_mbps(4), 50'000U);
+  EXPECT_EQ(speed_of("Amazon EC2", "g6e.16xlarge")->share_mbps(1), 35'000U);
+}
+
 TEST(InstanceSpeed, OtherMachinesHaveNone) {
   EXPECT_FALSE(speed_of("Amazon EC2", "m5.large"));
   EXPECT_FALSE(speed_of("Another", "p4d.24xlarge"));
