@@ -16,7 +16,8 @@ namespace ztcp {
 enum class NicAccess : std::uint8_t {
   kTaken,       // ztcp's DPDK driver replaces the kernel's, where the distribution has it.
   kBifurcated,  // The kernel's driver keeps its NICs beside DPDK's, which is not linked in.
-  kKernel,      // Through the kernel's driver alone.
+  kKernel,      // Through the kernel's driver alone: AF_XDP or kernel sockets.
+  kSockets,     // Kernel sockets alone.
   kRdma,        // As an RDMA device: a function beside that of the NIC.
 };
 
@@ -178,6 +179,7 @@ inline constexpr std::array kNicFamilies = {
     },
     NicFamily{
         .name = "netvsc",
+        .access = NicAccess::kSockets,
         .kernel_driver = "hv_netvsc",
         .found_in = "Azure, Hyper-V",
     },

@@ -120,8 +120,16 @@ void check_gvnic_format(Checklist& list, const Nic& nic) {
       "sudo ztcp_setup --undo, then sudo ztcp_setup --transport xdp, or sockets");
 }
 
+// The kernel runs netvsc's XDP program on its VF, too, and drops what the program there sends to an
+// AF_XDP socket of another interface (xsk_rcv_check() of Linux).
 void check_netvsc(Checklist& list, const Nic& nic) {
   const std::string interface = device_of(nic);
+  if (nic.driver == NicDriver::kXdp)
+    return list.fault("cloud_vf", nic.name,
+                      fmt::format("{} is netvsc, whose AF_XDP sockets lose each frame that arrives "
+                                  "through its VF",
+                                  interface),
+                      fmt::format("driver = \"socket\" in {}: kernel sockets", list.fabric.path));
   for (const std::string& entry : list.machine.list("/sys/class/net/" + interface))
     if (entry.starts_with("lower_"))
       return list.good("cloud_vf", nic.name,

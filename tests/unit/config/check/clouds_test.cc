@@ -143,6 +143,15 @@ TEST(CheckCloud, NetvscWithoutAVfIsAWarning) {
   EXPECT_THAT(check.problem.what, HasSubstr("netvsc eth0 has no VF now"));
 }
 
+TEST(CheckCloud, AfXdpOverNetvscIsRefused) {
+  AzureHost host("enP1s1");
+  host.nic().driver = NicDriver::kXdp;
+  const Check check = host.vf_check();
+  EXPECT_EQ(check.severity, Severity::kFault);
+  EXPECT_THAT(check.problem.what, HasSubstr("eth0 is netvsc, whose AF_XDP sockets lose"));
+  EXPECT_THAT(check.problem.mend, StartsWith("driver = \"socket\""));
+}
+
 TEST(CheckCloud, TheVfOfNetvscIsNoInterfaceForAConfig) {
   AzureHost host("enP1s1");
   host.nic().interface = "enP1s1";
