@@ -42,6 +42,11 @@ struct NicFamily {
   bool reports_wire_speed = false;
   // Spreads received packets over its queues, but does not tell how.
   bool spreads_untold = false;
+  // Drops frames for which its ring of this many is full, and counts them as sent: the ring is used
+  // whole, for it has no more buffers. 0: the link's own size.
+  std::uint16_t dropping_ring_frames = 0;
+  // Its own limit of pieces of a super-segment, which DPDK before 24.03 neither reports nor checks.
+  std::uint16_t most_super_segments = UINT16_MAX;
 };
 
 inline constexpr std::array kNicFamilies = {
@@ -131,6 +136,8 @@ inline constexpr std::array kNicFamilies = {
         .kernel_driver = "vmxnet3",
         .found_in = "VMware",
         .ran_emulated = true,
+        .dropping_ring_frames = 4096,
+        .most_super_segments = 24,
     },
     NicFamily{
         .name = "HiSilicon",

@@ -35,10 +35,7 @@ namespace {
 
 constexpr std::uint32_t kPoolCache = 256;
 constexpr std::uint32_t kRxBurst = 64;
-constexpr std::uint32_t kMostRxFrames = 8192;          // For a queue that has the memory of
-                                                       // several.
-constexpr std::uint16_t kVmxnet3TxDescriptors = 4096;  // The whole ring: it has no more buffers.
-constexpr std::uint16_t kVmxnet3SuperSegments = 24;
+constexpr std::uint32_t kMostRxFrames = 8192;  // For a queue that has the memory of several.
 
 rte_mempool* create_pool(const char* kind, std::uint32_t count, std::uint32_t cached,
                          std::uint16_t private_bytes, std::uint32_t room_bytes, int node) {
@@ -181,11 +178,13 @@ Status Port::configure() {
   };
   abilities_.max_segments = limit(info.tx_desc_lim.nb_mtu_seg_max);
   abilities_.max_super_segments = limit(info.tx_desc_lim.nb_seg_max);
-  if (abilities_.driver == "net_vmxnet3") {
-    config_.drops_at_full_ring = true;
-    config_.tx_descriptors = kVmxnet3TxDescriptors;
-    // Its own limit, which drivers before 24.03 neither report nor check.
-    abilities_.max_super_segments = std::min(abilities_.max_super_segments, kVmxnet3SuperSegments);
+  if (const NicFamily* known = family_of_dpdk_driver(abilities_.driver); known != nullptr) {
+    abilities_.max_super_segments =
+        std::min(abilities_.max_super_segments, known->most_super_segments);
+    if (known->dropping_ring_frames != 0) {
+      config_.drops_at_full_ring = true;
+      config_.tx_descriptors = known->dropping_ring_frames;
+    }
   }
   if (abilities_.tcp_segmentation)
     abilities_.max_super_segment_bytes =

@@ -59,9 +59,11 @@ Diagnosis diagnose(const std::string& address) {
   if (why != 0)
     return {Errc::kNoDevice,
             fmt::format("{}: {}; give the container /dev/vfio", node, std::strerror(why))};
-  return {Errc::kSystem,
-          "vfio has it but DPDK could not start it: the limit of locked memory (ulimit -l) may be "
-          "too low, or the driver missing from this build; ZTCP_DPDK_LOG=1 tells more"};
+  return {
+      Errc::kSystem,
+      "vfio has it but DPDK could not start it: the limit of locked memory (ulimit -l) may be "
+      "too low, or the driver missing from this build; ztcp_setup --check and ZTCP_DPDK_LOG=1 tell "
+      "more"};
 }
 
 // User memory behind the IOMMU: the device uses a process's own addresses. rte_dev_dma_map()
