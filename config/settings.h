@@ -155,6 +155,7 @@ struct Tcp {
   std::uint32_t receive_window_kib = 16384;
   std::uint32_t max_connections = kAutoConnections;  // Per NIC; see connections_of_nic().
   bool pacing = true;
+  bool reroute = true;
   Ecn ecn = Ecn::kOn;
   CongestionControl congestion_control = CongestionControl::kCubic;
   std::string kernel_congestion_control;  // Empty: the kernel's choice.

@@ -90,6 +90,7 @@ void visit_tcp(Object& tcp, Visit&& visit) {
   visit("receive_window_kib", tcp.receive_window_kib);
   visit("max_connections", tcp.max_connections);
   visit("pacing", tcp.pacing);
+  visit("reroute", tcp.reroute);
   visit("ecn", tcp.ecn);
   visit("congestion_control", tcp.congestion_control);
   visit("kernel_congestion_control", tcp.kernel_congestion_control);

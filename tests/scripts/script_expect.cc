@@ -53,10 +53,12 @@ void ScriptRunner::accept(Words words) {
 }
 
 void ScriptRunner::answer_probe() {
-  for (const Sent& sent : std::exchange(sent_, {}))
+  for (const Sent& sent : std::exchange(sent_, {})) {
+    last_label_ = sent.segment.flow_label;
     if (!sent.segment.payload.empty())
       execute(fmt::format("< . <sack {}:1>",
                           1 - static_cast<std::int64_t>(sent.segment.payload.size())));
+  }
   sent_.clear();
 }
 
@@ -117,6 +119,7 @@ std::int64_t ScriptRunner::value_of(const std::string& name) const {
       {"rto_us", statistics.rto / 1us},
       {"challenges", static_cast<std::int64_t>(counters.challenge_acks)},
       {"paws_drops", static_cast<std::int64_t>(counters.rx_paws)},
+      {"reroutes", static_cast<std::int64_t>(counters.reroutes)},
       {"retransmitted", static_cast<std::int64_t>(counters.tx_retransmitted_bytes)},
   };
   const auto found = values.find(name);

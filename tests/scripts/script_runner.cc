@@ -86,7 +86,10 @@ void ScriptRunner::execute(const std::string& line) {
   if (verb == ">")
     return expect_segment(parse_segment(words), fmt::format("{}", fmt::join(words, " ")), due,
                           tolerance);
-  if (verb == "skip") return sent_.clear();
+  if (verb == "skip") {
+    if (!sent_.empty()) last_label_ = sent_.back().segment.flow_label;
+    return sent_.clear();
+  }
   expect_silence();
   if (verb == "<")
     send(parse_segment(words));
@@ -114,6 +117,7 @@ void ScriptRunner::configure(Words words) {
       {"mtu", [&] { config_.mtu_bytes = static_cast<std::uint16_t>(to_number(value)); }},
       {"pacing", [&] { tcp.pacing = value == "on"; }},
       {"ecn", [&] { tcp.ecn = value == "on"; }},
+      {"reroute", [&] { tcp.reroutes = value == "on"; }},
       {"ipv6", [&] { config_.address = test_config(value == "on").address; }},
   };
   const auto found = keys.find(words[0]);
@@ -219,6 +223,10 @@ void ScriptRunner::expect_segment(const SegmentText& wanted, const std::string& 
   const Sent sent = std::move(sent_.front());
   sent_.pop_front();
   const bool is_in_time = sent.at + tolerance >= due && sent.at <= last;
+  const bool is_new_label =
+      std::exchange(last_label_, sent.segment.flow_label) != sent.segment.flow_label;
+  if (wanted.label && *wanted.label != (is_new_label ? "new" : "same"))
+    differ(text, is_new_label ? "a new flow label" : "the same flow label");
   if (!is_in_time || !matches(sent.segment, wanted, origins_))
     differ(fmt::format("{} at {}", text, text_of(due - start())),
            fmt::format("{} at {}", text_of(sent.segment, origins_), text_of(sent.at - start())));
@@ -236,6 +244,7 @@ void ScriptRunner::send(const SegmentText& text) {
   segment.window = static_cast<std::uint16_t>(text.window.value_or(65535));
   segment.payload = bytes_at(number + (is_syn ? 1 : 0), size);
   if (text.ecn) segment.ecn = *text.ecn == "ce" ? wire::Ecn::kCongestion : wire::Ecn::kEct0;
+  if (text.label) segment.flow_label = static_cast<std::uint32_t>(to_number(*text.label));
   if (is_syn) timestamps_ = false;
   const wire::Timestamps now{peer().timestamp(), last_timestamp_};
   if (timestamps_) segment.options.timestamps = now;

@@ -61,6 +61,7 @@ class ScriptRunner {
   std::uint32_t ours_next_ = 0;  // After the last number of the stack that was seen.
   std::uint32_t last_timestamp_ = 0;
   std::uint32_t older_timestamp_ = 0;  // The one before.
+  std::uint32_t last_label_ = 0;       // Of the last segment that a line has taken.
   bool timestamps_ = false;
   bool has_begun_ = false;
   int line_ = 0;

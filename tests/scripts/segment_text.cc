@@ -114,6 +114,8 @@ SegmentText parse_segment(std::span<const std::string> words) {
       out.length = to_number(words[i + 1]);
     else if (words[i] == "ecn")
       out.ecn = words[i + 1];
+    else if (words[i] == "label")
+      out.label = words[i + 1];
     else
       throw ScriptError(fmt::format("\"{}\" is no part of a segment", words[i]));
   }

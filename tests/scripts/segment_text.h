@@ -36,6 +36,7 @@ struct SegmentText {
   std::optional<std::int64_t> window;
   std::optional<std::int64_t> length;
   std::optional<std::string> ecn;
+  std::optional<std::string> label;
   // Absent: not compared; the peer's segments have timestamps if agreed.
   std::optional<std::vector<std::string>> options;
 };

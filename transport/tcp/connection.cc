@@ -159,6 +159,7 @@ ConnectionStatistics Connection::statistics() const {
   sender_.fill(out);
   receiver_.fill(out);
   out.full_mss_bytes = full_mss_bytes_;
+  out.reroutes = reroutes_;
   return out;
 }
 

@@ -7,7 +7,8 @@
 //
 // connection.cc: life and the user's calls; connection_handshake.cc: until it is established;
 // connection_input.cc: segments, in the order of section 3.10.7; connection_output.cc: frames;
-// connection_timers.cc: deadlines; connection_path.cc: packet sizes that the path carries.
+// connection_timers.cc: deadlines; connection_path.cc: packet sizes that the path carries;
+// connection_reroute.cc: other paths.
 #pragma once
 
 #include <cstddef>
@@ -125,7 +126,9 @@ class Connection final : public Stream, public ListHook<> {
     if (mac_known_) context_.ready.push(index_);
   }
 
-  void build_header() { context_.build(header_, dscp_, mac_, local_port_, remote_, timestamps_); }
+  void build_header() {
+    context_.build(header_, dscp_, mac_, local_port_, remote_, timestamps_, reroutes_);
+  }
 
   // connection_handshake.cc
   bool try_next_port(TimePoint now, const wire::TcpHeader& syn_ack);
@@ -159,6 +162,7 @@ class Connection final : public Stream, public ListHook<> {
   bool report_acked(TimePoint now);
   void report_ended(TimePoint now);
   void challenge(TimePoint now);
+  void take_news();
   bool answer_sparingly(TimePoint now);
 
   // connection_output.cc
@@ -183,6 +187,15 @@ class Connection final : public Stream, public ListHook<> {
     if (path_.cause() == PathProbe::Cause::kConnect) return sender_.full_size_delivered();
     return path_.cause() == PathProbe::Cause::kTimeouts && sender_.progress() > path_.started();
   }
+
+  // connection_reroute.cc
+  bool may_reroute() const { return context_.config.is_ipv6() && context_.config.tcp.reroutes; }
+  std::uint32_t flow_label() const {
+    return context_.unguessable.flow_label(context_.local(local_port_), remote_, reroutes_);
+  }
+  void reroute(Reroute::Cause cause, std::uint32_t evidence);
+  void reroute_after_timeout(TimePoint now, int timeouts);
+  void reroute_after_duplicate(std::uint32_t peer_flow_label);
 
   // connection_timers.cc
   TimePoint deadline() const;
@@ -242,8 +255,12 @@ class Connection final : public Stream, public ListHook<> {
   Duration syn_timeout_{};
   TimePoint syn_sent_ = TimePoint::min();
   bool syn_retransmitted_ = false;
-  int ports_tried_ = 0;  // Ports whose answers came to another queue than ours.
-  int keepalives_ = 0;   // Unanswered in a row.
+  int ports_tried_ = 0;                   // Ports whose answers came to another queue than ours.
+  std::uint32_t reroutes_ = 0;            // Changes of the flow label.
+  std::uint32_t duplicate_reroutes_ = 0;  // Those among them because of repeated bytes.
+  std::uint32_t peer_flow_label_ = 0;     // Of the last repeated bytes, at first of the SYN.
+  bool has_told_reroute_ = false;
+  int keepalives_ = 0;  // Unanswered in a row.
   TimePoint keepalive_sent_{};
   TimePoint challenged_{};             // When answer_sparingly() last answered.
   const char* unreachable_ = nullptr;  // Reason in the last ICMP error.

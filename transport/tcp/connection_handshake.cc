@@ -32,6 +32,8 @@ void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
   raise_at_ = kNever;
   suspected_ = small_answered_ = {};
   ask_by_byte_ = false;
+  reroutes_ = duplicate_reroutes_ = peer_flow_label_ = 0;
+  has_told_reroute_ = false;
   sender_.reset();
   peer_scales_ = payload_lost_ = false;
   ports_tried_ = 0;
@@ -78,6 +80,7 @@ void Connection::open_passive(TimePoint now, const wire::ParsedFrame& syn, IpAdd
   if (beyond && !iss_.after(*beyond)) iss_ = *beyond + 1 + (iss_.raw() & 0xffff);
   state_deadline_ = now + syn_timeout_;
   take_syn(now, syn.tcp);
+  peer_flow_label_ = syn.ip.flow_label;
   ecn_.take_syn(syn.tcp.flags, syn.ip.ecn);
   enter_syn_received();
   schedule();
@@ -219,6 +222,7 @@ void Connection::on_segment_in_syn_sent(TimePoint now, RxFrame& frame,
     enter_syn_received();
     return;
   }
+  peer_flow_label_ = parsed.ip.flow_label;
   ecn_.take_syn_ack(tcp.flags, parsed.ip.ecn);
   establish(now, tcp);
   receiver_.request_ack();
@@ -232,6 +236,7 @@ void Connection::on_syn_again(TimePoint now, const wire::ParsedFrame& parsed) {
   const wire::TcpHeader& tcp = parsed.tcp;
   if (!tcp.flags.has(wire::kAck)) {  // Our SYN-ACK got lost.
     ecn_.take_syn(tcp.flags, parsed.ip.ecn);
+    reroute(Reroute::Cause::kDuplicates, reroutes_ + 1);
     syn_due_ = true;
     wake();
   } else if (active_ && SeqNum(tcp.acknowledgment) == iss_ + 1) {

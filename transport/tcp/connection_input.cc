@@ -98,6 +98,7 @@ bool Connection::check_sequence(TimePoint now, const wire::ParsedFrame& parsed) 
     if (parsed.ethernet.source != mac_) context_.neighbours.confirm(now, index_);
     if (parsed.payload_bytes > 0 && seq.before(receiver_.rcv_nxt())) {
       receiver_.on_duplicate(seq, parsed.payload_bytes);
+      reroute_after_duplicate(parsed.ip.flow_label);
       wake();
     } else if (tcp.flags.has(wire::kFin)) {
       receiver_.request_ack();  // Our ACK of the FIN got lost.
@@ -359,15 +360,22 @@ bool Connection::answer_sparingly(TimePoint now) {
   return true;
 }
 
+void Connection::take_news() {
+  const Sender::News news = sender_.take_news();
+  if (news.control_changed)
+    context_.control_changes.add({.remote = remote_.address,
+                                  .now = sender_.congestion().name(),
+                                  .min_rtt = sender_.rtt().min_rtt()});
+  if (news.path_congested) reroute(Reroute::Cause::kMarks, sender_.marked_rounds().told_rounds());
+}
+
 // Once per burst.
 void Connection::end_turn(TimePoint now) {
   if (state_ == State::kClosed || !report_acked(now)) return;
   if (receiver_.next_measure() <= now) [[unlikely]]
     receiver_.measure(now, sender_.rtt().srtt());
-  if (sender_.take_control_change()) [[unlikely]]
-    context_.control_changes.add({.remote = remote_.address,
-                                  .now = sender_.congestion().name(),
-                                  .min_rtt = sender_.rtt().min_rtt()});
+  if (sender_.has_news()) [[unlikely]]
+    take_news();
   wake();
   schedule();
 }

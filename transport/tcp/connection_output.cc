@@ -89,7 +89,7 @@ void Connection::write_syn(TimePoint now, TxFrame& frame) {
   wire::TcpFlags flags = passive ? wire::kSyn | wire::kAck : wire::kSyn;
   flags |= passive ? ecn_.syn_ack_flags() : ecn_.syn_flags();
   HeaderTemplate header;
-  context_.build(header, dscp_, mac_, local_port_, remote_, /*with_timestamps=*/false);
+  context_.build(header, dscp_, mac_, local_port_, remote_, /*with_timestamps=*/false, reroutes_);
   const std::uint32_t window = std::min<std::uint32_t>(context_.window.bytes, 65535);
   header.write_with_options({.seq = iss_,
                              .ack = passive ? irs_ + 1 : SeqNum{},

@@ -85,6 +85,7 @@ void Connection::on_timer(TimePoint now) {
       // A peer that stays silent may have moved to another MAC address.
       if (sender_.backoff() >= 2) context_.neighbours.confirm(now, index_);
       suspect_path(now);
+      if (sender_.window_bytes() != 0) reroute_after_timeout(now, sender_.backoff());
     }
   }
   wake();
@@ -120,6 +121,7 @@ void Connection::on_syn_timer(TimePoint now) {
   }
   // RFC 1122 section 2.3.2.1: a silent peer may have moved to another MAC address.
   context_.neighbours.confirm(now, index_);
+  reroute(Reroute::Cause::kTimeouts, reroutes_ + 1);
   syn_timeout_ =
       std::min(2 * syn_timeout_, std::max(context_.config.tcp.rto_max, context_.rto_floor));
   state_deadline_ = std::min(now + syn_timeout_, opened_ + handshake_timeout());

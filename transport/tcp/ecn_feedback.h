@@ -35,6 +35,8 @@ class EcnFeedback {
   }
 
   bool is_on() const { return mode_ != EcnMode::kOff; }
+  // Reports tell how many bytes were marked.
+  bool is_accurate() const { return mode_ == EcnMode::kAccurate; }
   // For new data. Retransmissions, bare ACKs and probes are Not-ECT (RFC 3168 sections 6.1.4 to
   // 6.1.6).
   wire::Ecn codepoint() const { return codepoint_; }

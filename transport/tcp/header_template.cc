@@ -76,6 +76,11 @@ void HeaderTemplate::set_destination(MacAddress to) {
   std::memcpy(bytes_.data(), to.bytes.data(), to.bytes.size());
 }
 
+void HeaderTemplate::set_flow_label(std::uint32_t flow_label) {
+  std::byte* ip = bytes_.data() + l2_bytes_;
+  wire::store_be32(ip, (wire::load_be32(ip) & ~0xfffffU) | flow_label);
+}
+
 void HeaderTemplate::finish(wire::Ecn ecn, TxFrame& frame) const {
   const auto ecn_bits = static_cast<std::uint8_t>(ecn);
   frame.header[l2_bytes_ + 1U] |= std::byte{ecn_bits} << ecn_shift_;

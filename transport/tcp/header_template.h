@@ -34,6 +34,8 @@ class HeaderTemplate {
   void build(const StackConfig& config, std::uint8_t dscp, MacAddress to, std::uint16_t local_port,
              Endpoint remote, std::uint32_t flow_label, bool with_timestamps);
   void set_destination(MacAddress to);
+  // IPv6 only.
+  void set_flow_label(std::uint32_t flow_label);
 
   // Writes the headers of a segment whose fragments are in place: with timestamps if it was built
   // with them, no other options.

@@ -35,9 +35,10 @@ class Unguessable {
   std::uint32_t port_offset(Endpoint local, Endpoint remote) {
     return static_cast<std::uint32_t>(hash(local, remote, kPort + ++connects_));
   }
-  // RFC 6437 section 3: one label for each flow, which lets routers spread flows over equal paths.
-  std::uint32_t flow_label(Endpoint local, Endpoint remote) const {
-    return static_cast<std::uint32_t>(hash(local, remote, kFlowLabel)) & 0xfffffU;
+  // RFC 6437 section 3: a label for each flow, which lets routers spread flows over equal paths.
+  // `changes`: how often the flow has changed its label to leave a path.
+  std::uint32_t flow_label(Endpoint local, Endpoint remote, std::uint32_t changes = 0) const {
+    return static_cast<std::uint32_t>(hash(local, remote, kFlowLabel - changes)) & 0xfffffU;
   }
   // For a Demux.
   std::array<std::uint64_t, 2> table_secret() const {

@@ -37,6 +37,8 @@ void Sender::reset() {
   window_limited_ = tail_probe_due_ = full_size_delivered_ = override_due_ = false;
   probe_outstanding_ = undo_armed_ = needless_armed_ = false;
   frto_.stop();
+  marked_rounds_.begin();
+  news_ = {};
   needed_bytes_ = 0;
   rto_deadline_ = probe_deadline_ = reorder_deadline_ = persist_deadline_ = kNever;
   asked_ = kNever;
@@ -67,7 +69,6 @@ void Sender::begin(TimePoint now, const Terms& terms) {
       goes_by_marks ? settings_.congestion_control_by_marks : settings_.congestion_control,
       mss_bytes_, settings_.initial_window_segments, terms.first);
   rate_.begin(now);
-  control_changed_ = false;
   told_lost_bytes_ = 0;
   recovery_point_ = pace_round_end_ = terms.first;
   progress_ = heard_shut_ = now;

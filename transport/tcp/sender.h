@@ -21,6 +21,7 @@
 #include "transport/tcp/delivery_rate.h"
 #include "transport/tcp/ecn_feedback.h"
 #include "transport/tcp/frto.h"
+#include "transport/tcp/marked_rounds.h"
 #include "transport/tcp/pacer.h"
 #include "transport/tcp/rack.h"
 #include "transport/tcp/rtt_estimator.h"
@@ -148,8 +149,14 @@ class Sender {
   // All round trips of data.
   const Histogram& rtts() const { return rtts_; }
   const Congestion& congestion() const { return congestion_; }
-  // Whether another algorithm was chosen since the last call.
-  bool take_control_change() { return std::exchange(control_changed_, false); }
+  // Rare events since the last call.
+  struct News {
+    bool control_changed = false;  // Another algorithm was chosen.
+    bool path_congested = false;   // See MarkedRounds.
+  };
+  bool has_news() const { return news_.control_changed || news_.path_congested; }
+  News take_news() { return std::exchange(news_, {}); }
+  MarkedRounds& marked_rounds() { return marked_rounds_; }
   const SackScoreboard& scoreboard() const { return scoreboard_; }
   bool is_open() const { return state_ == State::kOpen; }
   // This half's part of the connection's statistics.
@@ -197,7 +204,7 @@ class Sender {
                   std::uint32_t acked_bytes, Duration rtt_sample, std::uint32_t ce_bytes);
   void tell_algorithm(TimePoint now, const Ack& ack, const Delivered& delivered,
                       std::uint32_t acked_bytes, Duration rtt_sample);
-  void take_marks(TimePoint now);
+  void take_marks(TimePoint now, std::uint32_t acked_bytes, std::uint32_t ce_bytes);
   void note_rate(TimePoint now, std::uint32_t sent_bytes);
   void note_limit();
   void set_pace();
@@ -252,7 +259,7 @@ class Sender {
   bool fin_acked_ = false;
   bool window_limited_ = false;  // The congestion window held back data at limited_end_.
   bool tail_probe_due_ = false;
-  bool control_changed_ = false;
+  News news_;
   bool full_size_delivered_ = false;
   bool override_due_ = false;  // The waiting data may leave in a silly segment.
   SackScoreboard scoreboard_;
@@ -278,6 +285,7 @@ class Sender {
   DeliveryRate rate_;                  // For a rate-based algorithm.
   std::uint32_t duplicate_acks_ = 0;   // For peers without SACK.
   SeqNum recovery_point_;              // snd.max when the recovery began.
+  MarkedRounds marked_rounds_;
   Rack rack_;
   // RFC 8985 section 7.3: the end of the outstanding tail loss probe.
   bool probe_outstanding_ = false;

@@ -315,11 +315,18 @@ void Sender::move_state(TimePoint now, const Ack& ack, const Delivered& delivere
                    rtt_sample);
   }
   if (ce_bytes > 0) [[unlikely]]
-    take_marks(now);
+    take_marks(now, acked_bytes, ce_bytes);
 }
 
-void Sender::take_marks(TimePoint now) {
+void Sender::take_marks(TimePoint now, std::uint32_t acked_bytes, std::uint32_t ce_bytes) {
   ++counters_.ecn_echoes;
+  if (ecn_.is_accurate() && marked_rounds_.on_mark(now, {.una = snd_una_,
+                                                         .nxt = snd_nxt_,
+                                                         .acked_bytes = queue_.begin(),
+                                                         .newly_acked_bytes = acked_bytes,
+                                                         .ce_bytes = ce_bytes,
+                                                         .is_idle = scoreboard_.empty()}))
+    news_.path_congested = true;
   if (state_ != State::kOpen || !ecn_.may_reduce()) return;
   congestion_.on_mark();
   ecn_.on_reduced(snd_max_);
@@ -359,7 +366,7 @@ void Sender::tell_algorithm(TimePoint now, const Ack& ack, const Delivered& deli
   congestion_.on_ack(now, told);
   if (congestion_.changes() != changes) [[unlikely]] {
     rate_.begin(now);
-    control_changed_ = true;
+    news_.control_changed = true;
     ++counters_.control_changes;
   }
 }

@@ -55,6 +55,8 @@ struct TcpSettings {
   MakeCongestionControl congestion_control_by_marks = nullptr;
   bool pacing = true;
   bool ecn = true;  // Offered and accepted (RFC 3168, RFC 9768).
+  // A connection over IPv6 changes its flow label when its path is broken or congested.
+  bool reroutes = true;
 };
 
 // One of several stacks that share a NIC, each with a queue of its own: a connection belongs to one

@@ -329,6 +329,8 @@ std::optional<CongestionControlChange> Stack::take_control_change() {
   return impl_->context.control_changes.take();
 }
 
+std::optional<Reroute> Stack::take_reroute() { return impl_->context.reroutes.take(); }
+
 std::optional<RouterChange> Stack::take_router_change() {
   return impl_->context.router_changes.take();
 }

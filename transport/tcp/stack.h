@@ -71,6 +71,7 @@ struct Counters {
       0;  // Connections that went on with smaller packets, or failed to open.
   std::uint64_t path_mtu_raises = 0;  // Connections that returned to larger ones.
   std::uint64_t control_changes = 0;  // Connections that chose another congestion control.
+  std::uint64_t reroutes = 0;         // Flow labels changed to leave a path.
   std::uint64_t challenge_acks = 0;
   std::uint64_t connections_opened = 0;
   std::uint64_t connections_accepted = 0;
@@ -164,6 +165,8 @@ class Stack {
   std::optional<PathMtuChange> take_path_change();
   // The same, of a connection that chose another congestion control.
   std::optional<CongestionControlChange> take_control_change();
+  // The same, of a connection that left its path; once for each connection.
+  std::optional<Reroute> take_reroute();
   // The same, of the router for new connections.
   std::optional<RouterChange> take_router_change();
   // Calls tell() for each connection. Scans the whole table.

@@ -90,11 +90,12 @@ struct StackContext {
     retired.push_back(index);
   }
 
-  // For a connection's segments.
+  // For a connection's segments. `label_changes`: how often the connection has changed
+  // its flow label.
   void build(HeaderTemplate& header, std::uint8_t dscp, MacAddress to, std::uint16_t local_port,
-             Endpoint remote, bool with_timestamps) const {
+             Endpoint remote, bool with_timestamps, std::uint32_t label_changes = 0) const {
     const std::uint32_t flow_label =
-        config.is_ipv6() ? unguessable.flow_label(local(local_port), remote) : 0;
+        config.is_ipv6() ? unguessable.flow_label(local(local_port), remote, label_changes) : 0;
     header.build(config, dscp, to, local_port, remote, flow_label, with_timestamps);
   }
 
@@ -152,6 +153,7 @@ struct StackContext {
   ChangeQueue<PathMtuChange> path_changes;
   ChangeQueue<CongestionControlChange> control_changes;
   ChangeQueue<RouterChange> router_changes;
+  ChangeQueue<Reroute> reroutes;
   StreamHealth health_at_end;    // Saved while on_failed() is running.
   std::vector<std::byte> zeros;  // Payload of path probes.
   std::vector<Listener> listeners;

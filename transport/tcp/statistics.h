@@ -50,6 +50,7 @@ struct ConnectionStatistics {
   std::uint32_t tail_probes = 0;
   std::uint32_t zero_windows = 0;    // How often the peer closed its window.
   std::uint32_t ecn_reductions = 0;  // Congestion windows reduced for marks.
+  std::uint32_t reroutes = 0;        // Changes of the flow label.
   std::uint32_t out_of_order_segments = 0;
   std::uint32_t duplicate_segments = 0;
 };
@@ -78,6 +79,19 @@ struct CongestionControlChange {
 struct RouterChange {
   IpAddress before;  // Unspecified: none.
   IpAddress now;
+};
+
+// A connection has changed its flow label, so that its packets may take another path.
+struct Reroute {
+  enum class Cause : std::uint8_t {
+    kTimeouts,    // Retransmission timeouts in a row: the path to the peer may be broken.
+    kDuplicates,  // The peer repeats bytes that were acknowledged: the path of the ACKs may be.
+    kMarks,       // Round trips in a row with most bytes marked: the path is congested.
+  };
+  Endpoint remote;
+  std::uint16_t local_port = 0;
+  Cause cause{};
+  std::uint32_t evidence = 0;  // The number of these.
 };
 
 // Changes that were not fetched yet. Several at one time: the first are kept, since connections to

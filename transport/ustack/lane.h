@@ -79,6 +79,9 @@ class Lane final : public comms::Backend, private TurnEvents {
   void on_congestion_control(TimePoint now, const tcp::CongestionControlChange& change) override {
     nic_log_.congestion_control(now, change);
   }
+  void on_reroute(TimePoint now, const tcp::Reroute& reroute) override {
+    nic_log_.reroute(now, reroute);
+  }
   void on_router(TimePoint now, const tcp::RouterChange& change) override {
     nic_log_.router(now, change);
   }

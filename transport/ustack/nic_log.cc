@@ -196,20 +196,53 @@ std::string control_text(const tcp::CongestionControlChange& change) {
       host, change.now, rtt_us);
 }
 
-void NicLog::congestion_control(TimePoint now, const tcp::CongestionControlChange& change) {
-  const auto told =
-      std::find_if(told_controls_.begin(), told_controls_.end(),
-                   [&](const ToldControl& host) { return host.remote == change.remote; });
-  if (told != told_controls_.end()) {
-    if (now - told->told < kPathInterval) return;
-    told->told = now;
-  } else {
-    try {
-      told_controls_.push_back({change.remote, now});
-    } catch (const std::bad_alloc&) {  // The line may then be repeated within the interval.
-    }
+bool NicLog::may_tell(std::vector<ToldHost>& told, TimePoint now, IpAddress remote) {
+  const auto host = std::find_if(told.begin(), told.end(),
+                                 [&](const ToldHost& other) { return other.remote == remote; });
+  if (host != told.end()) {
+    if (now - host->told < kPathInterval) return false;
+    host->told = now;
+    return true;
   }
+  try {
+    told.push_back({remote, now});
+  } catch (const std::bad_alloc&) {  // The line may then be repeated within the interval.
+  }
+  return true;
+}
+
+void NicLog::congestion_control(TimePoint now, const tcp::CongestionControlChange& change) {
+  if (!may_tell(told_controls_, now, change.remote)) return;
   add(log::Level::kInfo, [&] { return control_text(change); });
+}
+
+std::string reroute_text(const tcp::Reroute& reroute) {
+  const std::string flow =
+      fmt::format("the flow from port {} to {} changed its IPv6 flow label to leave its path",
+                  reroute.local_port, to_string(reroute.remote));
+  switch (reroute.cause) {
+    case tcp::Reroute::Cause::kTimeouts:
+      return fmt::format(
+          "{}, after {} retransmission timeouts in a row: a switch or a cable on the way has "
+          "failed, if that host is up",
+          flow, reroute.evidence);
+    case tcp::Reroute::Cause::kDuplicates:
+      return fmt::format(
+          "{}, since that host repeated bytes {} times that were acknowledged: a switch or a cable "
+          "on the way to it has failed",
+          flow, reroute.evidence);
+    case tcp::Reroute::Cause::kMarks:
+      break;
+  }
+  return fmt::format(
+      "{}, after {} round trips in a row in which switches marked most of its bytes: that path is "
+      "congested",
+      flow, reroute.evidence);
+}
+
+void NicLog::reroute(TimePoint now, const tcp::Reroute& reroute) {
+  if (!may_tell(told_reroutes_, now, reroute.remote.address)) return;
+  add(log::Level::kInfo, [&] { return reroute_text(reroute); });
 }
 
 std::string router_text(const tcp::RouterChange& change) {

@@ -32,6 +32,7 @@ std::string path_text(const tcp::PathMtuChange& change);
 // "congestion control to 10.0.0.2: bbr, since packets are lost without a queue on the way ..."
 std::string control_text(const tcp::CongestionControlChange& change);
 // "the router fe80::2 leads to other networks now, in place of fe80::1"
+std::string reroute_text(const tcp::Reroute& reroute);
 std::string router_text(const tcp::RouterChange& change);
 // "address fd00::1 belongs to the host with MAC address ..., too: ..."
 std::string duplicate_text(IpAddress own, const MacAddress& other);
@@ -63,6 +64,8 @@ class NicLog {
   void duplicate_address(IpAddress own, const MacAddress& other);
   // Once a minute for each host.
   void congestion_control(TimePoint now, const tcp::CongestionControlChange& change);
+  // Once a minute for each host.
+  void reroute(TimePoint now, const tcp::Reroute& reroute);
   // Once a minute for each of the first routers.
   void router(TimePoint now, const tcp::RouterChange& change);
   void nobody_left(TimePoint now, const NicCounts& counts);
@@ -82,11 +85,14 @@ class NicLog {
     TimePoint told{};
   };
   std::vector<ToldPath> told_paths_;  // One for each host with a logged change.
-  struct ToldControl {
+  struct ToldHost {
     IpAddress remote;
     TimePoint told{};
   };
-  std::vector<ToldControl> told_controls_;  // The same.
+  // The same. True: the line is to be written.
+  static bool may_tell(std::vector<ToldHost>& told, TimePoint now, IpAddress remote);
+  std::vector<ToldHost> told_controls_;
+  std::vector<ToldHost> told_reroutes_;
   struct ToldRouter {
     IpAddress router;
     TimePoint told{};

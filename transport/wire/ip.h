@@ -25,6 +25,7 @@ struct IpHeader {
   std::uint8_t hop_limit = 0;      // IPv4: time to live.
   std::uint16_t header_bytes = 0;  // With options or extension headers.
   std::uint32_t total_bytes = 0;   // Header and payload.
+  std::uint32_t flow_label = 0;    // IPv6: 20 bits.
 };
 
 }  // namespace ztcp::wire

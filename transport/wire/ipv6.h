@@ -78,6 +78,7 @@ inline bool parse_ipv6(std::span<const std::byte> head, std::size_t packet_bytes
     return false;
   header.dscp = static_cast<std::uint8_t>(first >> 22 & 0x3fU);
   header.ecn = Ecn{static_cast<std::uint8_t>(first >> 20 & 3U)};
+  header.flow_label = first & 0xfffffU;
   header.protocol = IpProtocol{load_u8(p + 6)};
   header.hop_limit = load_u8(p + 7);
   header.header_bytes = kIpv6Bytes;

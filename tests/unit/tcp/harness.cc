@@ -117,6 +117,7 @@ std::unique_ptr<Frame> frame_from_peer(const Seg& seg, std::uint16_t our_port,
     wire::emit_ipv6({.source = kPeerIpv6,
                      .destination = kOurIpv6,
                      .ecn = seg.ecn,
+                     .flow_label = seg.flow_label,
                      .payload_bytes = static_cast<std::uint16_t>(segment_bytes)},
                     header.data() + at);
   } else {
@@ -310,7 +311,8 @@ Seg Peer::parse(const TxFrame& tx) {
           .window = parsed.tcp.window,
           .payload = Bytes(payload.begin(), payload.end()),
           .options = parsed.tcp.options,
-          .ecn = parsed.ip.ecn};
+          .ecn = parsed.ip.ecn,
+          .flow_label = parsed.ip.flow_label};
 }
 
 std::unique_ptr<Frame> Peer::answer_to(const TxFrame& frame) {

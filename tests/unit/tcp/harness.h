@@ -81,6 +81,7 @@ struct Seg {
   Bytes payload{};
   wire::TcpOptions options{};
   wire::Ecn ecn = wire::Ecn::kNotCapable;
+  std::uint32_t flow_label = 0;  // IPv6.
 };
 
 // The bytes of a frame from the peer, and its view as a link would give it.

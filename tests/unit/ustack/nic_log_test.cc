@@ -162,6 +162,36 @@ TEST(NicLog, LogsAChangeOfCongestionControlOnceAMinuteForEachHost) {
             "shares the path");
 }
 
+TEST(NicLog, LogsAFlowThatLeavesItsPathWithTheEvidence) {
+  comms::DeferredLog deferred_log;
+  NicLog log("ztcp0", "memory", deferred_log);
+  using Cause = tcp::Reroute::Cause;
+  const Endpoint peer{Ipv4Address{0x0a000002}, 7471};
+  log.reroute(kNow, {peer, 40000, Cause::kTimeouts, 2});
+  auto lines = deferred_log.take();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0].level, log::Level::kInfo);
+  EXPECT_EQ(
+      lines[0].text,
+      "ztcp0: the flow from port 40000 to 10.0.0.2:7471 changed its IPv6 flow label to leave "
+      "its path, after 2 retransmission timeouts in a row: a switch or a cable on the way has "
+      "failed, if that host is up");
+  log.reroute(kNow + 59s, {peer, 40001, Cause::kMarks, 12});
+  EXPECT_TRUE(deferred_log.empty()) << "once a minute for each host";
+  log.reroute(kNow + 60s, {peer, 40001, Cause::kMarks, 12});
+  lines = deferred_log.take();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_TRUE(
+      lines[0].text.ends_with("after 12 round trips in a row in which switches marked most "
+                              "of its bytes: that path is congested"));
+  log.reroute(kNow, {{Ipv4Address{0x0a000003}, 7471}, 40002, Cause::kDuplicates, 2});
+  lines = deferred_log.take();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_TRUE(lines[0].text.ends_with(
+      "since that host repeated bytes 2 times that were acknowledged: a switch or a cable on the "
+      "way to it has failed"));
+}
+
 TEST(NicLog, LogsEachPathMtuChangeOnceAMinute) {
   comms::DeferredLog deferred_log;
   NicLog log("ztcp0", "memory", deferred_log);

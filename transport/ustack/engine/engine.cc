@@ -56,6 +56,7 @@ void Engine::check(TimePoint now, const TurnContext& context) {
   }
   while (const auto change = stack_.take_control_change())
     context.events.on_congestion_control(now, *change);
+  while (const auto reroute = stack_.take_reroute()) context.events.on_reroute(now, *reroute);
   while (const auto change = stack_.take_router_change()) context.events.on_router(now, *change);
   const LinkState state = context.link.state();
   if (state != link_state_) {

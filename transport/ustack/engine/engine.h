@@ -69,6 +69,7 @@ class TurnEvents {
   // Another host has the stack's IPv6 address; at most once.
   virtual void on_duplicate_address(IpAddress own, const MacAddress& other) = 0;
   virtual void on_congestion_control(TimePoint, const tcp::CongestionControlChange&) {}
+  virtual void on_reroute(TimePoint, const tcp::Reroute&) {}
   virtual void on_router(TimePoint, const tcp::RouterChange&) {}
   // The last client was destroyed.
   virtual void on_nobody_left(TimePoint now) = 0;

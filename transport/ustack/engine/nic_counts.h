@@ -98,6 +98,7 @@ inline constexpr std::array kUnusual = {
     NicCounter{Counter::kTailProbes, of_tcp<&Tcp::tlp_fired>},
     NicCounter{Counter::kFastRecoveries, of_tcp<&Tcp::rack_recoveries>},
     NicCounter{Counter::kSpuriousRecoveries, of_tcp<&Tcp::spurious_recoveries>},
+    NicCounter{Counter::kReroutes, of_tcp<&Tcp::reroutes>},
     NicCounter{Counter::kPathMtuCuts, of_tcp<&Tcp::path_mtu_cuts>},
     NicCounter{"path_mtu_raises", of_tcp<&Tcp::path_mtu_raises>},
     NicCounter{Counter::kResetsSent, of_tcp<&Tcp::tx_resets>},

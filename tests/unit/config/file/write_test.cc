@@ -31,8 +31,8 @@ TEST_P(RoundTrip, EveryValueComesBack) {
   fabric.host = {"0123456789abcdef0123456789abcdef", "gpu-7", HostClass::kNoIommu, "alice", "ztcp"};
   fabric.hugepages = {1048576, 64, 0};
   fabric.messages = {1, 2, 3, 8, 12, 5000, 5100, 5200, 5, 6000, std::string(63, 'a') + "1"};
-  fabric.tcp = {100,  200, 300, 400, 500, 64, 16, false, Ecn::kOff, CongestionControl::kSwift,
-                "bbr"};
+  fabric.tcp = {
+      100, 200, 300, 400, 500, 64, 16, false, false, Ecn::kOff, CongestionControl::kSwift, "bbr"};
   fabric.poller = {PollerMode::kShared, 7, 9, {3, 1}};
   Nic& nic = fabric.nics.front();
   if (is_for(*find_key("nic", "gateway"), name_of(nic.driver))) {
