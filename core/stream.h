@@ -20,6 +20,8 @@
 
 namespace ztcp {
 
+class StreamEvents;
+
 // How a stream is dialled.
 struct DialSettings {
   std::uint32_t segment_bytes = 0;  // Most payload of a segment, both ways; 0: by the path's MTU.
@@ -141,6 +143,12 @@ class Stream {
   // The peer uses its kernel's TCP, which may delay an acknowledgement (RFC 9293 section 3.8.6.3):
   // a late one does not mean a loss.
   virtual void expect_late_acks() {}
+
+  // Sends a packet that the peer's TCP answers: StreamStall::silence shows the answer.
+  virtual void ask_peer() {}
+  // Events go to `events` from now on. Not from inside an event. For streams whose acknowledgement
+  // is delivery.
+  virtual void hand_over(StreamEvents& /*events*/) {}
 
   // DSCP of the packets sent from now on, 0-63; until then they have the NIC's.
   virtual void set_dscp(std::uint8_t) {}

@@ -261,6 +261,69 @@ TEST(Sessions, AnotherSessionShowsThatAPathIsDead) {
   }
 }
 
+// A session of one flow, without another session to compare with: the flow's own port decides
+// between two paths, of which one is dead.
+TEST(Sessions, ALoneFlowLeavesADeadPathWithinASecond) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    Case one_flow = four_flows();
+    one_flow.flows = 1;
+    EngineWorld pair(one_flow, seed, 400);
+    ASSERT_TRUE(pair.connect());
+    ASSERT_TRUE(pair.world.run_until([&] { return pair.receiver.done >= 50; }));
+    const auto path = [seed](std::uint16_t port) { return (port + seed) * 0x9e3779b1U >> 31 & 1U; };
+    std::optional<unsigned> dead;
+    pair.world.wire(0).drop_if([&](const Bytes& frame) {
+      RxFrame view;
+      view.head = frame;
+      const auto parsed = wire::parse_frame(view);
+      if (parsed.kind != wire::FrameKind::kTcp) return false;
+      if (!dead) dead = path(parsed.tcp.source_port);
+      return path(parsed.tcp.source_port) == *dead;
+    });
+    const TimePoint cut = pair.world.now();
+    ASSERT_TRUE(pair.world.run_until([&] { return pair.is_all_done(); }, 60s)) << pair.world.why();
+    // Every second port uses the dead path, too.
+    EXPECT_LE(pair.world.now() - cut, 700ms) << "seed " << seed;
+    EXPECT_TRUE(pair.receiver.are_finished_buffers_untouched());
+  }
+}
+
+// Both directions lose 40 % of their packets: timeouts in a row, but no path is better.
+TEST(Sessions, ALoneFlowStaysOnACongestedPath) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    Case one_flow = four_flows();
+    one_flow.flows = 1;
+    EngineWorld pair(one_flow, seed, 60);
+    ASSERT_TRUE(pair.connect());
+    ASSERT_TRUE(pair.world.run_until([&] { return pair.receiver.done >= 5; }));
+    const std::uint64_t accepted = pair.receiver.done;
+    link::Dice dice(seed);
+    for (const std::size_t way : {std::size_t{0}, std::size_t{1}})
+      pair.world.wire(way).drop_if([&](const Bytes&) { return dice.chance(0.4); });
+    EXPECT_TRUE(pair.world.run_for(3s)) << pair.world.why();
+    EXPECT_GT(pair.receiver.done, accepted);
+    EXPECT_EQ(pair.flow_events.redialled, 0) << "seed " << seed;
+  }
+}
+
+// Its process does not run for a time, and its NIC's ring overflows.
+TEST(Sessions, ALoneFlowOfAStoppedPeerStays) {
+  for (const Duration stop : {300ms, 1000ms, 2500ms, 3500ms}) {
+    Case one_flow = four_flows();
+    one_flow.flows = 1;
+    EngineWorld pair(one_flow, 1, 400);
+    ASSERT_TRUE(pair.connect());
+    ASSERT_TRUE(pair.world.run_until([&] { return pair.receiver.done >= 50; }));
+    pair.world.wire(0).cut();
+    pair.world.wire(1).cut();
+    EXPECT_TRUE(pair.world.run_for(stop)) << pair.world.why();
+    pair.world.wire(0).mend();
+    pair.world.wire(1).mend();
+    ASSERT_TRUE(pair.world.run_until([&] { return pair.is_all_done(); }, 60s)) << pair.world.why();
+    EXPECT_EQ(pair.flow_events.redialled, 0);
+  }
+}
+
 // All flows fall silent: the peer is stopped, or its whole network is down. No other port helps.
 TEST(Sessions, APeerThatIsSilentOnAllFlowsIsNotRedialled) {
   EngineWorld pair(four_flows(), 1, 400);

@@ -173,7 +173,7 @@ class EngineWorld {
       : all(messages(count, seed)),
         client_workers(c.workers, seed),
         server_workers(c.workers, seed + 100),
-        client(config(c, 0), &client_workers),
+        client(with_events(config(c, 0), flow_events), &client_workers),
         server(config(c, 1), &server_workers),
         sender(all),
         receiver(all, c.receive_pause),
@@ -219,6 +219,10 @@ class EngineWorld {
            server.unfinished() == 0;
   }
 
+  static ustack::EngineConfig with_events(ustack::EngineConfig config, msg::PathEvents& events) {
+    config.path_events = &events;
+    return config;
+  }
   static ustack::EngineConfig config(const Case& c, std::size_t host) {
     ustack::EngineConfig config;
     config.stack.mac = MacAddress{{2, 0, 0, 0, 0, static_cast<std::uint8_t>(host + 1)}};
@@ -237,6 +241,11 @@ class EngineWorld {
   }
 
   std::vector<Message> all;
+  // The client's.
+  struct FlowEvents final : msg::PathEvents {
+    void on_redialled(TimePoint, Endpoint, const msg::Redial&) override { ++redialled; }
+    int redialled = 0;
+  } flow_events;
   testing_support::VirtualWorkers client_workers;
   testing_support::VirtualWorkers server_workers;
   ustack::Engine client;

@@ -157,6 +157,7 @@ void SendSession::forget_messages() {
 
 void SendSession::abort() {
   state_ = State::kEnded;
+  scout_.stop();
   forget_messages();
   for (SendFlow& flow : flows_)
     if (flow.state() != SendFlow::State::kEnded) flow.drop(SendFlow::State::kGone);

@@ -55,7 +55,7 @@ void SendFlow::note_end(const Stream& stream) {
   health_.add_later(health);
 }
 
-Status SendFlow::dial(TimePoint now, Dialer& dialer, std::optional<Duration> attempt_timeout) {
+void SendFlow::begin(TimePoint now, std::optional<Duration> attempt_timeout) {
   ++epoch_;
   written_bytes_ = 0;
   acked_bytes_ = 0;
@@ -67,11 +67,21 @@ Status SendFlow::dial(TimePoint now, Dialer& dialer, std::optional<Duration> att
   state_ = State::kConnecting;
   attempt_timeout_ = attempt_timeout;
   set_wake_at(attempt_timeout ? now + *attempt_timeout : kNever);
+}
+
+Status SendFlow::dial(TimePoint now, Dialer& dialer, std::optional<Duration> attempt_timeout) {
+  begin(now, attempt_timeout);
   auto stream =
       segment_bytes != 0 ? dialer.dial_small(now, *this, segment_bytes) : dialer.dial(now, *this);
   if (!stream) return tl::unexpected<Error>(stream.error());
   stream_ = *stream;
   return {};
+}
+
+void SendFlow::adopt(TimePoint now, Stream& stream, Duration attempt_timeout) {
+  begin(now, attempt_timeout);
+  stream.hand_over(*this);
+  on_open(now, stream);
 }
 
 void SendFlow::drop(State state) {

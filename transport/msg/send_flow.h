@@ -64,6 +64,12 @@ class SendFlow final : public StreamEvents {
     is_tolerated_ = lasted != Duration::zero();
     stream_->tolerate_shut_window(lasted);
   }
+  void ask_peer() {
+    if (stream_ != nullptr) stream_->ask_peer();
+  }
+  Duration round_trip() const {
+    return stream_ != nullptr ? stream_->health().srtt : Duration::zero();
+  }
   // The peer's process may take longer for its next record.
   void wait_longer(TimePoint until) { set_wake_at(until); }
 
@@ -84,6 +90,8 @@ class SendFlow final : public StreamEvents {
   // Dials. `attempt_timeout` limits the connection, and then the handshake; none: TCP limits the
   // first, the settings limit the other.
   Status dial(TimePoint now, Dialer& dialer, std::optional<Duration> attempt_timeout);
+  // The same with a stream that is open already.
+  void adopt(TimePoint now, Stream& stream, Duration attempt_timeout);
   // Ends the stream, with RST if it still exists.
   void drop(State state);
   void close();  // FIN.
@@ -120,6 +128,7 @@ class SendFlow final : public StreamEvents {
 
  private:
   void set_wake_at(TimePoint when);
+  void begin(TimePoint now, std::optional<Duration> attempt_timeout);
   void note_end(const Stream& stream);
   // Returns false when the stream must not be read any more.
   bool on_record(TimePoint now);

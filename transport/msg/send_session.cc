@@ -125,6 +125,7 @@ void SendSession::on_timers(TimePoint now) {
     if (const Status dialled = flow.dial(now, dialer_, timeout); !dialled)
       on_flow_lost(now, flow, dialled.error());
   }
+  if (!is_ended()) scout_.on_timers(now);
   if (watch_at_ <= now && !is_ended()) watch(now);
 }
 
@@ -140,7 +141,7 @@ Duration SendSession::attempt_timeout(const SendFlow& flow) const {
 }
 
 TimePoint SendSession::next_deadline() const {
-  TimePoint deadline = is_ended() ? kNever : watch_at_;
+  TimePoint deadline = is_ended() ? kNever : std::min(watch_at_, scout_.next_deadline());
   for (const SendFlow& flow : flows_) deadline = std::min(deadline, flow.wake_at());
   return deadline;
 }
@@ -262,6 +263,15 @@ void SendSession::on_flow_lost(TimePoint now, SendFlow& flow, Error error) {
   ++flow.redials;
   flow.wait_until(again);
   if (is_closing_) finish_closing();
+}
+
+void SendSession::move_flow(TimePoint now, SendFlow& flow, Stream& fresh) {
+  flow.is_given_up = true;
+  on_flow_lost(now, flow, Error{Errc::kTimedOut, 0, "no acknowledgement"});
+  if (is_ended() || flow.state() != SendFlow::State::kWaiting) return fresh.abort();
+  // Userspace TCP, the only one with such streams, finds the path's packet size itself.
+  flow.segment_bytes = 0;
+  flow.adopt(now, fresh, attempt_timeout(flow));
 }
 
 // An orderly FIN follows a bye. Acknowledgements for this flow may still arrive (tcp/ reports them

@@ -19,6 +19,7 @@
 #include "transport/msg/credit.h"
 #include "transport/msg/kept_messages.h"
 #include "transport/msg/lane.h"
+#include "transport/msg/path_scout.h"
 #include "transport/msg/send_flow.h"
 #include "transport/msg/send_message.h"
 #include "transport/msg/session.h"
@@ -93,6 +94,7 @@ class SendSession {
   const ClusterKey& key() const { return key_; }
   Hello make_hello(std::uint8_t flow, std::uint32_t epoch) const;
   void wake_at(TimePoint when) { dialer_.wake_at(when); }
+  Dialer& dialer() { return dialer_; }
 
   void on_accept(const Accept& accept);
   [[nodiscard]] bool on_map(SendFlow& flow, const Map& map);
@@ -104,6 +106,8 @@ class SendSession {
   void on_flow_closed(TimePoint now, SendFlow& flow);
   // The stream is gone, or useless.
   void on_flow_lost(TimePoint now, SendFlow& flow, Error error);
+  // The flow's path is dead; `fresh` is open and takes another one.
+  void move_flow(TimePoint now, SendFlow& flow, Stream& fresh);
   void on_refusal(TimePoint now, SendFlow& flow, const Refusal& refusal);
   void on_refused_here(TimePoint now, SendFlow& flow, const FailureDetail& detail);
   void on_protocol_error(TimePoint now, SendFlow& flow, const char* where);
@@ -229,6 +233,7 @@ class SendSession {
   TimePoint moved_at_{};  // Last check that found progress of messages or bytes.
   std::optional<PeerTrouble> trouble_;
   TimePoint trouble_since_{};
+  PathScout scout_{*this};
   std::uint8_t segment_limit_ = 0;  // Index of the segment limit in use; they are tried one after
                                     // the other.
 };

@@ -15,10 +15,8 @@ namespace {
 
 // Asking a kernel is a system call, and its first timeout takes 200 ms.
 constexpr Duration kAskAfter = std::chrono::milliseconds(500);
-// After this many timeouts the peer is asked by another flow.
-constexpr std::uint32_t kDoubtfulTimeouts = 2;
-// For a flow without others to compare with. Where a process of the peer acknowledges, it may have
-// been kept from its CPU; a kernel answers at once.
+// For a flow without others to compare with, if a PathScout finds nothing. Where a process of the
+// peer acknowledges, it may have been kept from its CPU; a kernel answers at once.
 constexpr Duration kDeadAlone = std::chrono::seconds(4);
 constexpr Duration kDeadAloneByKernel = std::chrono::seconds(2);
 // Shorter trouble is not logged.
@@ -127,7 +125,14 @@ bool SendSession::is_dead(TimePoint now, SendFlow& flow, const StreamStall& stal
   if (stall.timeouts >= kDeadTimeouts && now - flow.stalled_since() >= alone) return true;
   const bool is_peer_answering = is_answering_since(now, flow.doubted_at, &flow) ||
                                  dialer_.is_peer_answering_since(now, flow.doubted_at);
-  return is_peer_answering && stall.timeouts >= kDeadTimeouts;
+  if (is_peer_answering) return stall.timeouts >= kDeadTimeouts;
+  // Several flows that all fall silent: the peer, or the whole network, is at fault. After an early
+  // death the last comparison may have been wrong.
+  const bool is_lone = std::ranges::none_of(flows_, [&](const SendFlow& other) {
+    return &other != &flow && (other.is_up() || other.is_opening());
+  });
+  if (is_lone && settings_.ack_is_delivery && flow.early_deaths == 0) scout_.compare(now, flow);
+  return false;
 }
 
 // Something is sent on each flow, so that its acknowledgement is newer than `since`.

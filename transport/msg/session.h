@@ -40,7 +40,9 @@ constexpr TimePoint next_watch(TimePoint now) {
   const Duration since = now.time_since_epoch();
   return TimePoint(since - since % kWatchInterval + kWatchInterval);
 }
-// This many retransmission timeouts in a row are no random losses.
+// After this many retransmission timeouts in a row the peer is asked by another flow.
+inline constexpr std::uint32_t kDoubtfulTimeouts = 2;
+// This many are no random losses.
 inline constexpr std::uint32_t kDeadTimeouts = 3;
 
 using Cookie = std::array<std::byte, 16>;      // Identifies a listener; travels in NCCL's handle.

@@ -67,6 +67,9 @@ class Connection final : public Stream, public ListHook<> {
   void close() override;
   void abort() override;
   void expect_late_acks() override { sender_.expect_late_acks(); }
+  // A keepalive.
+  void ask_peer() override;
+  void hand_over(StreamEvents& events) override { events_ = &events; }
   void set_dscp(std::uint8_t dscp) override;
   StreamHealth health() const override;
   StreamStall stall(TimePoint now) const override;
@@ -80,8 +83,6 @@ class Connection final : public Stream, public ListHook<> {
   std::size_t collect(TimePoint now, std::span<TxFrame> out, bool& more);
   void on_timer(TimePoint now);
 
-  // Sends a keepalive now, which the peer answers if it lives.
-  void probe();
   // When the last acceptable segment came.
   TimePoint heard() const { return heard_; }
 

@@ -137,7 +137,7 @@ void Connection::give_up(TimePoint now, const char* where) {
     fail(now, Errc::kTimedOut, where);
 }
 
-void Connection::probe() {
+void Connection::ask_peer() {
   if (!is_synchronized() || state_ == State::kTimeWait) return;
   keepalive_due_ = true;
   wake();

@@ -290,7 +290,7 @@ void Stack::unlisten(std::uint16_t port) {
 
 void Stack::probe(IpAddress remote) {
   for (Connection& connection : impl_->connections)
-    if (connection.remote().address == remote) connection.probe();
+    if (connection.remote().address == remote) connection.ask_peer();
 }
 
 TimePoint Stack::heard_from(IpAddress remote) const {

@@ -32,6 +32,8 @@ class RecordingStream final : public Stream {
   void expect_late_acks() override { expects_late_acks = true; }
   void set_dscp(std::uint8_t dscp) override { its_dscp = dscp; }
   void ask_delivery() override { ++delivery_asks; }
+  void ask_peer() override { ++peer_asks; }
+  void hand_over(StreamEvents& events) override { handed_to = &events; }
   void settle_place() override { ++settled; }
   StreamHealth health() const override { return vitals; }
   StreamStall stall(TimePoint) const override {
@@ -88,6 +90,8 @@ class RecordingStream final : public Stream {
   bool expects_late_acks = false;
   int settled = 0;
   int delivery_asks = 0;
+  int peer_asks = 0;
+  StreamEvents* handed_to = nullptr;
   StreamHealth vitals;
   StreamStall stalled;
   std::uint16_t port = 0;

@@ -113,9 +113,9 @@ TEST_F(SendWatch, RedialsWithoutLivingFlows_HaveTheWholeTime) {
   accept(0, Credit{3, 0, 0});
   post(100);
   dialled[0].stream.stalled = {.timeouts = 3};
-  wait_for_dial(2);
+  while (!dialled[0].stream.aborted) pass(1ms);
   const TimePoint first = now;
-  wait_for_dial(3);
+  wait_for_dial(dialled.size() + 1);
   EXPECT_GE(now - first, settings.redial_attempt);
 }
 
@@ -126,6 +126,87 @@ TEST_F(SendWatch, FlowsThatAllTimeOut_AreLeftAloneForAWhile) {
   EXPECT_EQ(dialled.size(), 4U);
   pass(300ms);
   EXPECT_EQ(dialled.size(), 8U);
+}
+
+// Another port reaches the peer, which answers nothing on the flow: its path is dead.
+TEST_F(SendWatch, LoneFlowOnADeadPath_GoesOnOverTheStreamThatReachesThePeer) {
+  accept(0, Credit{3, 0, 0});
+  post(100);
+  dialled[0].stream.stalled = {.timeouts = 3};
+  const TimePoint begin = now;
+  pass(110ms);
+  ASSERT_EQ(dialled.size(), 2U);
+  now += 1ms;
+  dialled[1].events->on_open(now, dialled[1].stream);
+  EXPECT_EQ(dialled[0].stream.peer_asks, 1);
+  while (!dialled[0].stream.aborted) pass(1ms);
+  EXPECT_LE(now - begin, 300ms);
+  EXPECT_EQ(dialled[0].stream.peer_asks, 5);
+  EXPECT_EQ(dialled.size(), 2U) << "no further dial";
+  ASSERT_NE(dialled[1].stream.handed_to, nullptr);
+  dialled[1].events = dialled[1].stream.handed_to;
+  ASSERT_EQ(dialled[1].stream.records().at(0).header.type, RecordType::kHello);
+  preamble(dialled[1]);
+  say(dialled[1], kLimits);
+  say(dialled[1], Credit{3, 0, 0});
+  say(dialled[1], Ready{});
+  EXPECT_EQ(chunks(dialled[1]).size(), 1U);
+  ASSERT_EQ(redialled.size(), 1U);
+  EXPECT_EQ(redialled[0].lost_port, 40001);
+  EXPECT_EQ(redialled[0].port, 40002);
+  EXPECT_TRUE(failures.empty());
+}
+
+// The path drops packets, but carries some.
+TEST_F(SendWatch, LoneFlowThatIsAnsweredBesideAnotherStream_Stays) {
+  accept(0, Credit{3, 0, 0});
+  post(100);
+  dialled[0].stream.stalled = {.timeouts = 3};
+  pass(110ms);
+  dialled.at(1).events->on_open(now, dialled[1].stream);
+  pass(20ms);
+  dialled[0].stream.stalled.silence = 10ms;
+  pass(80ms);
+  EXPECT_FALSE(dialled[0].stream.aborted);
+  EXPECT_TRUE(dialled[1].stream.aborted);
+}
+
+TEST_F(SendWatch, LoneFlowWithTwoTimeouts_IsComparedButStays) {
+  accept(0, Credit{3, 0, 0});
+  post(100);
+  dialled[0].stream.stalled = {.timeouts = 2};
+  pass(110ms);
+  dialled.at(1).events->on_open(now, dialled[1].stream);
+  pass(500ms);
+  EXPECT_FALSE(dialled[0].stream.aborted);
+  dialled[0].stream.stalled = {};
+  pass(100ms);
+  EXPECT_FALSE(dialled[0].stream.aborted);
+  EXPECT_TRUE(dialled[1].stream.aborted) << "no doubt is left";
+}
+
+// Nothing opens while the peer is stopped.
+TEST_F(SendWatch, LoneFlowOfAStoppedPeer_Stays) {
+  accept(0, Credit{3, 0, 0});
+  post(100);
+  dialled[0].stream.stalled = {.timeouts = 5};
+  pass(3900ms);
+  EXPECT_FALSE(dialled[0].stream.aborted);
+  EXPECT_LE(dialled.size(), 12U);
+  for (std::size_t i = 1; i + 1 < dialled.size(); ++i) EXPECT_TRUE(dialled[i].stream.aborted);
+  dialled[0].stream.stalled = {};
+  pass(1700ms);
+  for (std::size_t i = 1; i < dialled.size(); ++i) EXPECT_TRUE(dialled[i].stream.aborted);
+}
+
+TEST_F(SendWatch, StreamsBesideALoneFlow_EndWithItsSession) {
+  accept(0, Credit{3, 0, 0});
+  post(100);
+  dialled[0].stream.stalled = {.timeouts = 3};
+  pass(110ms);
+  dialled.at(1).events->on_open(now, dialled[1].stream);
+  session->abort();
+  EXPECT_TRUE(dialled[1].stream.aborted);
 }
 
 TEST_F(SendWatch, LoneFlowWhosePeerAnswersOnAnotherSession_IsDialledAgain) {
