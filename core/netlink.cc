@@ -32,6 +32,8 @@ int milliseconds_until(Deadline deadline) {
 
 class Kernel final : public Channel {
  public:
+  explicit Kernel(int protocol)
+      : socket_(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol)) {}
   bool is_open() const { return static_cast<bool>(socket_); }
 
   Status send(Bytes request) override {
@@ -66,18 +68,18 @@ class Kernel final : public Channel {
 
  private:
   std::vector<std::byte> buffer_ = std::vector<std::byte>(kLongestDatagram);
-  Descriptor socket_{::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE)};
+  Descriptor socket_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Channel>> open_kernel() {
-  auto kernel = std::make_unique<Kernel>();
+Result<std::unique_ptr<Channel>> open_kernel(int protocol) {
+  auto kernel = std::make_unique<Kernel>(protocol);
   if (!kernel->is_open()) return fail_errno("netlink socket");
   return kernel;
 }
 
-Result<Session> Session::open() { return Session(ZTCP_TRY(open_kernel())); }
+Result<Session> Session::open(int protocol) { return Session(ZTCP_TRY(open_kernel(protocol))); }
 
 Status Session::carry_out(NetlinkRequest request) {
   request.header().nlmsg_flags |= NLM_F_ACK;

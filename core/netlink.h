@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// An rtnetlink session with the kernel: requests that change something, and dumps of its tables.
+// A netlink session with the kernel, of rtnetlink unless told otherwise: requests that change
+// something, and dumps of its tables.
 // Bounded in time and memory; accepts only the kernel's reply to the current request. One thread at
 // a time; never one of the data path.
 //
@@ -36,14 +37,14 @@ class Channel {
   virtual Result<Datagram> receive(Deadline deadline) = 0;
 };
 
-// Opens the kernel of this thread's network namespace.
-Result<std::unique_ptr<Channel>> open_kernel();
+// Opens the kernel of this thread's network namespace. `protocol`: NETLINK_ROUTE, NETLINK_GENERIC.
+Result<std::unique_ptr<Channel>> open_kernel(int protocol = NETLINK_ROUTE);
 
 class Session {
  public:
   using Visit = std::function<void(const Message&)>;
 
-  static Result<Session> open();  // With open_kernel().
+  static Result<Session> open(int protocol = NETLINK_ROUTE);  // With open_kernel().
   explicit Session(std::unique_ptr<Channel> channel) : channel_(std::move(channel)) {}
 
   // Errc::kSystem with the kernel's errno if it refuses.

@@ -145,6 +145,7 @@ constexpr NicCheck kNicChecks[] = {
     {kXdp, check_xdp_interface},
     {kXdp, check_xdp_ports},
     {kXdp, check_xdp_rights},
+    {kXdp, check_xdp_memory},
     {kSocket, check_socket_interface},
     {kSocket, check_socket_network},
     {kSocket | kVerbs, check_listening_ports},
@@ -175,8 +176,9 @@ constexpr SharedCheck kSharedChecks[] = {
 }  // namespace
 
 std::vector<Check> run_checks(const Fabric& fabric, Machine& machine, const GpuList& gpus,
-                              const NicList& own_nics, const AddressList& addresses) {
-  Checklist list{fabric, machine, gpus, own_nics, addresses, {}, {}};
+                              const NicList& own_nics, const AddressList& addresses,
+                              const XdpFactsByInterface& xdp) {
+  Checklist list{fabric, machine, gpus, own_nics, addresses, xdp, {}, {}};
   for (const HostCheck judge : kHostChecks) judge(list);
   unsigned kinds = 0;
   for (const Nic& nic : fabric.nics) {

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -38,9 +39,17 @@ struct Check {
 // The kernel's addresses, for NICs that stay with it.
 using AddressList = std::vector<LocalAddress>;
 
+// An interface as AF_XDP would use it.
+struct XdpFacts {
+  std::string obstacle;  // "has the XDP program cil_xdp (id 7) already"; empty: none.
+  std::string mode;      // "4 queues, native mode, zero copy"
+};
+using XdpFactsByInterface = std::map<std::string, XdpFacts>;
+
 // Runs every check that applies to this fabric and returns all results, good ones included.
 std::vector<Check> run_checks(const Fabric& fabric, Machine& machine, const GpuList& gpus,
-                              const NicList& own_nics = {}, const AddressList& addresses = {});
+                              const NicList& own_nics = {}, const AddressList& addresses = {},
+                              const XdpFactsByInterface& xdp = {});
 
 // Returns the faults of run_checks(), which make init refuse.
 Problems check_host(const Fabric& fabric, Machine& machine, const GpuList& gpus,

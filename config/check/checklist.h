@@ -26,6 +26,7 @@ struct Checklist {
   const GpuList& gpus;
   const NicList& own_nics;
   const AddressList& addresses;
+  const XdpFactsByInterface& xdp;
   std::vector<Check> checks;
   std::map<std::pair<std::string, std::uint16_t>, RdmaPort> rdma_ports;  // Cache of the ports read.
 
@@ -74,6 +75,7 @@ Next check_tap_interface(Checklist& list, const Nic& nic);
 Next check_xdp_interface(Checklist& list, const Nic& nic);
 Next check_xdp_ports(Checklist& list, const Nic& nic);
 Next check_xdp_rights(Checklist& list, const Nic& nic);
+Next check_xdp_memory(Checklist& list, const Nic& nic);
 // socket.cc
 Next check_socket_interface(Checklist& list, const Nic& nic);
 Next check_socket_network(Checklist& list, const Nic& nic);

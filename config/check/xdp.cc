@@ -14,7 +14,10 @@
 
 #include "config/check/checklist.h"
 #include "config/machine/readings.h"
+#include "config/machine/xdp_mtu.h"
 #include "config/nic_interface.h"
+#include "core/counted.h"
+#include "hugepage/xdp_memory.h"
 
 namespace ztcp::config {
 namespace {
@@ -88,6 +91,12 @@ Next check_xdp_interface(Checklist& list, const Nic& nic) {
                            list.fabric.path));
     return Next::kStop;
   }
+  const auto facts = list.xdp.find(nic.interface);
+  if (facts != list.xdp.end() && !facts->second.obstacle.empty()) {
+    list.fault("xdp", nic.name, fmt::format("{} {}", nic.interface, facts->second.obstacle),
+               fmt::format("remove it, or name another interface in {}", list.fabric.path));
+    return Next::kStop;
+  }
   const auto own =
       std::find_if(list.addresses.begin(), list.addresses.end(), [&](const LocalAddress& one) {
         return one.interface == nic.interface && one.prefix.address == nic.address.address;
@@ -105,7 +114,15 @@ Next check_xdp_interface(Checklist& list, const Nic& nic) {
         fmt::format("mtu_bytes = {} in the config, {} has {}", nic.mtu_bytes, nic.interface, *mtu),
         fmt::format("sudo ip link set dev {} mtu {}", nic.interface, nic.mtu_bytes));
   else
-    list.good("xdp", nic.name, fmt::format("{}, MTU {}", nic.interface, *mtu));
+    list.good("xdp", nic.name,
+              fmt::format("{}, MTU {}{}", nic.interface, *mtu,
+                          facts == list.xdp.end() ? "" : ", " + facts->second.mode));
+  if (const std::uint32_t most = largest_xdp_mtu(list.machine); nic.mtu_bytes > most)
+    list.fault(
+        "mtu", nic.name,
+        fmt::format("mtu_bytes = {} takes several buffers for a frame, which needs Linux 6.6",
+                    nic.mtu_bytes),
+        fmt::format("write mtu_bytes = {} or less in {}", most, list.fabric.path));
   return Next::kGoOn;
 }
 
@@ -165,6 +182,30 @@ Next check_xdp_rights(Checklist& list, const Nic& nic) {
                              "with AmbientCapabilities=CAP_NET_RAW"
                            : "sudo ztcp_setup --transport xdp pins the program, so that jobs need "
                              "CAP_NET_RAW alone");
+  return Next::kGoOn;
+}
+
+// For each process of a job: all have the limit of the user's, and the kernel adds them up.
+Next check_xdp_memory(Checklist& list, const Nic& nic) {
+  const auto limit = locked_memory_limit(list.machine);
+  if (!limit) return Next::kGoOn;
+  const auto files = list.machine.list("/sys/class/net/" + nic.interface + "/queues");
+  const auto queues = std::max<std::ptrdiff_t>(
+      1, std::count_if(files.begin(), files.end(),
+                       [](const std::string& name) { return name.starts_with("rx-"); }));
+  const std::uint64_t needed_kib =
+      static_cast<std::uint64_t>(queues) * hugepage::xdp_queue_bytes(nic.mtu_bytes) >> 10U;
+  const std::string text = fmt::format("{} KiB for {}", needed_kib, counted(queues, "queue"));
+  constexpr unsigned kCapIpcLock = 14;
+  if (has_capability(list.machine, kCapIpcLock))
+    list.good("memlock", nic.name, text + "; CAP_IPC_LOCK lifts the limit");
+  else if (*limit >> 10U >= needed_kib)
+    list.good("memlock", nic.name, text);
+  else
+    list.fault("memlock", nic.name,
+               fmt::format("max locked memory is {} KiB, {} needs {} KiB for {}", *limit >> 10U,
+                           nic.interface, needed_kib, counted(queues, "queue")),
+               "ulimit -l unlimited; docker run --ulimit memlock=-1; LimitMEMLOCK=infinity");
   return Next::kGoOn;
 }
 

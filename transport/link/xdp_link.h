@@ -18,6 +18,7 @@
 
 #include "core/address.h"
 #include "core/result.h"
+#include "hugepage/xdp_memory.h"
 #include "transport/link/link.h"
 
 namespace ztcp::link {
@@ -30,7 +31,7 @@ struct XdpConfig {
   std::uint16_t first_port = 0;
   std::uint16_t last_port = 0;
   std::uint16_t mtu_bytes = 1500;
-  std::uint32_t rx_frames = 4096;  // For each queue; a power of two, 512 or more.
+  std::uint32_t rx_frames = hugepage::kXdpRxChunks;  // For each queue; a power of two, 512 or more.
   // Links, among which the interface's queues are divided.
   std::uint16_t lanes = 1;
   bool may_be_native = true;  // False: tests of the generic mode.

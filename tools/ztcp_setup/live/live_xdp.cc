@@ -10,6 +10,7 @@
 #include "tools/ztcp_setup/live/live_host.h"
 #include "transport/link/xdp/attachment.h"
 #include "transport/link/xdp/interface.h"
+#include "transport/link/xdp/mode.h"
 
 namespace ztcp::setup {
 namespace {
@@ -46,6 +47,19 @@ std::string LiveHost::xdp_obstacle(const std::string& interface) {
   const auto ours = xdp::read_pinned(at(config::xdp_pin_folder(interface)));
   if (facts->program_id == 0 || (ours && ours->program_id == facts->program_id)) return {};
   return fmt::format("has the XDP program {} already", xdp::describe_other(facts->program_id));
+}
+
+std::string LiveHost::xdp_mode(const std::string& interface, std::uint16_t mtu_bytes) {
+  xdp::Mode mode{.queues = xdp::receive_queues(interface),
+                 .driver = xdp::driver_name(interface),
+                 .mtu_bytes = mtu_bytes};
+  const auto kernel = netlink();
+  if (!kernel) return xdp::to_text(mode);
+  if (const auto facts = facts_of(**kernel, interface); facts) {
+    mode.support = xdp::read_driver_support(facts->index);
+    if (facts->program_id != 0) mode.is_native = facts->has_native_program;
+  }
+  return xdp::to_text(mode);
 }
 
 Status LiveHost::attach_xdp(const std::string& folder, const XdpSteering& wanted) {

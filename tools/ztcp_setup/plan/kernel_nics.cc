@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "config/machine/xdp_mtu.h"
 #include "config/network/reserved.h"
 #include "core/shell_word.h"
 #include "tools/ztcp_setup/plan/steps.h"
@@ -98,14 +99,15 @@ void describe_port(const Plan& plan, const config::HostNic& found, config::Nic& 
 }
 
 // Ports that Linux gives to no connection by default. The config's own stay.
-void describe_past_kernel(const config::HostNic& found, config::Nic& nic) {
+void describe_past_kernel(Host& host, const config::HostNic& found, config::Nic& nic) {
   constexpr std::uint32_t kMostMtuBytes = 9216;
   if (nic.driver != config::NicDriver::kXdp) {
     nic.first_port = 61000;
     nic.last_port = 65535;
   }
   nic.driver = config::NicDriver::kXdp;
-  nic.mtu_bytes = static_cast<std::uint16_t>(std::min(found.mtu_bytes, kMostMtuBytes));
+  nic.mtu_bytes = static_cast<std::uint16_t>(
+      std::min({found.mtu_bytes, kMostMtuBytes, config::largest_xdp_mtu(host)}));
 }
 
 }  // namespace
@@ -155,7 +157,7 @@ std::vector<config::Nic> describe_kernel_nics(const PlanInput& input, const Plan
     } else {
       nic.interface = one->address_interface;
       if (plan.sockets->past_kernel)
-        describe_past_kernel(*one, nic);
+        describe_past_kernel(input.host, *one, nic);
       else
         nic.driver = config::NicDriver::kSocket;
     }

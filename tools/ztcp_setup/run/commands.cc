@@ -102,7 +102,12 @@ CheckReport check_here(Host& host, const std::string& config_path, const char* c
   const JobEnvironment job{host, tools::variables_of(variables),
                            host.link_target("/proc/self/exe").value_or(""),
                            network ? default_interface(*network) : std::string()};
-  report.checks = config::run_checks(fabric, host, gpus, {}, host.addresses());
+  config::XdpFactsByInterface xdp;
+  for (const config::Nic& nic : fabric.nics)
+    if (nic.driver == config::NicDriver::kXdp)
+      xdp[nic.interface] = {host.xdp_obstacle(nic.interface),
+                            host.xdp_mode(nic.interface, nic.mtu_bytes)};
+  report.checks = config::run_checks(fabric, host, gpus, {}, host.addresses(), xdp);
   judge_serving(fabric, report.checks);
   for (const auto& more : {check_job_environment(fabric, job), check_groups(fabric, host),
                            check_rights(fabric, host), check_firewall(fabric, host),

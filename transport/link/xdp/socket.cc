@@ -125,6 +125,14 @@ Status Socket::bind() {
   return fail_errno("bind (AF_XDP)");
 }
 
+xdp_statistics Socket::statistics() const {
+  xdp_statistics out{};
+  socklen_t size = sizeof(out);
+  // Linux before 5.9 tells the first half.
+  if (::getsockopt(fd_.get(), SOL_XDP, XDP_STATISTICS, &out, &size) != 0) return {};
+  return out;
+}
+
 void Socket::wake_for_fill() {
   if (fill.needs_wakeup()) ::recvfrom(fd_.get(), nullptr, 0, MSG_DONTWAIT, nullptr, nullptr);
 }

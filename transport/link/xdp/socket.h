@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <linux/if_xdp.h>
 #include <memory>
 #include <string>
 
@@ -22,9 +23,6 @@ namespace ztcp::link::xdp {
 // Newer than the headers of Linux 6.1.
 inline constexpr std::uint16_t kUseSeveralPieces = 1U << 4;  // XDP_USE_SG, a flag of bind().
 inline constexpr std::uint32_t kContinues = 1U << 0;         // XDP_PKT_CONTD, of a descriptor.
-
-// In front of a received frame the kernel keeps this much of its chunk.
-inline constexpr std::uint32_t kHeadroomBytes = 256;
 
 struct SocketConfig {
   unsigned interface_index = 0;
@@ -50,6 +48,9 @@ class Socket {
   bool is_zero_copy() const { return zero_copy_errno_ == 0; }
   // Why the driver refused that: an errno.
   int zero_copy_errno() const { return zero_copy_errno_; }
+
+  // All zero where the kernel does not tell.
+  xdp_statistics statistics() const;
 
   std::byte* at(std::uint64_t address) const { return memory_.data() + address; }
   // Address of the first chunk for frames to send.

@@ -28,6 +28,7 @@ struct XdpHost {
       "file path=proc/sys/net/ipv4/ip_local_reserved_ports text=\n"};
   LiveMachine machine{tree.root()};
   Fabric fabric;
+  XdpFactsByInterface xdp;
   AddressList addresses{{.interface = "eth1",
                          .index = 3,
                          .prefix = *parse_ip_prefix("10.0.0.5/24"),
@@ -52,7 +53,7 @@ struct XdpHost {
     tree.add_file("proc/sys/net/ipv4/" + name, value + "\n");
   }
   Check said(const std::string& name) {
-    for (const Check& check : run_checks(fabric, machine, {}, {}, addresses))
+    for (const Check& check : run_checks(fabric, machine, {}, {}, addresses, xdp))
       if (check.name == name) return check;
     return {};
   }
@@ -69,6 +70,45 @@ TEST(CheckXdp, AGoodInterfaceIsShown) {
   EXPECT_THAT(host.problem("xdp", Severity::kGood).what, HasSubstr("eth1, MTU 9000"));
   EXPECT_THAT(host.problem("ports", Severity::kGood).what, HasSubstr("61000-65535 and 7471"));
   host.problem("rights", Severity::kGood);
+}
+
+TEST(CheckXdp, ModeAndQueuesAreShown) {
+  XdpHost host;
+  host.xdp["eth1"].mode = "4 queues, native mode, copy mode (veth has no zero copy)";
+  EXPECT_EQ(host.problem("xdp", Severity::kGood).what,
+            "eth1, MTU 9000, 4 queues, native mode, copy mode (veth has no zero copy)");
+}
+
+TEST(CheckXdp, AnotherProgramIsAFault) {
+  XdpHost host;
+  host.xdp["eth1"].obstacle = "has the XDP program cil_xdp (id 7) already";
+  EXPECT_THAT(host.problem("xdp", Severity::kFault).what, HasSubstr("eth1 has the XDP program"));
+}
+
+TEST(CheckXdp, AnOldKernelCarriesNoFrameOfSeveralBuffers) {
+  XdpHost host;
+  host.tree.add_file("proc/sys/kernel/osrelease", "6.1.0-18-amd64\n");
+  EXPECT_THAT(host.problem("mtu", Severity::kFault).mend, HasSubstr("mtu_bytes = 3822 or less"));
+  host.tree.add_file("proc/sys/kernel/osrelease", "6.12.5\n");
+  EXPECT_EQ(host.said("mtu").name, "");
+  host.tree.add_file("proc/sys/kernel/osrelease", "6.1.0-18-amd64\n");
+  host.nic().mtu_bytes = 3822;
+  EXPECT_EQ(host.said("mtu").name, "");
+}
+
+TEST(CheckXdp, LockedMemoryOfAllQueuesIsCompared) {
+  XdpHost host;
+  for (const char* queue : {"rx-0", "rx-1", "rx-2", "rx-3", "tx-0"})
+    host.tree.add(std::string("dir path=sys/class/net/eth1/queues/") + queue);
+  host.tree.add_file("proc/self/limits",
+                     "Max locked memory         8388608              8388608              bytes\n");
+  EXPECT_THAT(host.problem("memlock", Severity::kGood).what, HasSubstr("CAP_IPC_LOCK"));
+  host.tree.add_file("proc/self/status", "Name:\tx\nCapEff:\t0000000000002000\n");
+  EXPECT_EQ(host.problem("memlock", Severity::kFault).what,
+            "max locked memory is 8192 KiB, eth1 needs 81920 KiB for 4 queues");
+  host.tree.add_file("proc/self/limits",
+                     "Max locked memory         unlimited            unlimited            bytes\n");
+  host.problem("memlock", Severity::kGood);
 }
 
 TEST(CheckXdp, AMissingInterfaceIsAFault) {

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,6 +21,7 @@
 #include <string>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -333,6 +335,41 @@ TEST_F(XdpLinkTest, MissingRightsAreNamed) {
   const std::string said = refusal(config());
   ASSERT_EQ(::seteuid(0), 0);
   EXPECT_THAT(said, HasSubstr("needs CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW"));
+}
+
+TEST_F(XdpLinkTest, LockedMemoryLimitIsNamedBeforeAnyMemoryIsTaken) {
+  if (::geteuid() != 0) GTEST_SKIP() << "root has rights to give up";
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &before), 0);
+  const rlimit low{1U << 20U, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &low), 0);
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2]{};
+  ASSERT_EQ(::syscall(SYS_capget, &header, data), 0);
+  data[0].effective &= ~(1U << CAP_IPC_LOCK);  // It lifts the limit.
+  ASSERT_EQ(::syscall(SYS_capset, &header, data), 0);
+  const std::string said = refusal(config());
+  data[0].effective = data[0].permitted;
+  ASSERT_EQ(::syscall(SYS_capset, &header, data), 0);
+  ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &before), 0);
+  EXPECT_THAT(said, HasSubstr("1 queue locks 10240 KiB of memory, and this process may lock 1024 "
+                              "KiB (ulimit -l): run ulimit -l unlimited"));
+}
+
+TEST_F(XdpLinkTest, DroppedFramesAreCounted) {
+  XdpConfig wanted = config();
+  wanted.rx_frames = 512;
+  ASSERT_NO_FATAL_FAILURE(open(wanted));
+  link().transmit_room(TimePoint{} + std::chrono::hours(1));
+  EXPECT_EQ(link().counters().rx_dropped_no_memory, 0U);
+  // More than there are chunks, and the link does not look at them.
+  for (std::uint32_t i = 0; i < 600; ++i) inject(segment(i, 100));
+  TimePoint now = TimePoint{} + std::chrono::hours(2);
+  EXPECT_TRUE(within_seconds(5, [&] {
+    link().transmit_room(now += std::chrono::seconds(1));
+    return link().counters().rx_dropped_no_memory + link().counters().nic.rx_missed >= 88;
+  }));
+  EXPECT_GT(link().counters().nic.rx_no_buffers + link().counters().nic.rx_missed, 0U);
 }
 
 // A program that was pinned before, as by set-up.

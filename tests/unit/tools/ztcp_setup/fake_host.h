@@ -143,6 +143,9 @@ class FakeHost final : public Host {
   Status set_settings(const std::string& link, const SettingGroup& wanted) override;
   std::optional<XdpSteering> xdp_program(const std::string& folder) override;
   std::string xdp_obstacle(const std::string& interface) override;
+  std::string xdp_mode(const std::string&, std::uint16_t) override {
+    return "4 queues, native mode, zero copy";
+  }
   Status attach_xdp(const std::string& folder, const XdpSteering& wanted) override;
   Status detach_xdp(const std::string& folder) override;
   void pause(std::chrono::milliseconds time) override;

@@ -21,6 +21,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::MatchesRegex;
 using testing::Not;
 
 class LiveXdp : public LiveNetwork {
@@ -57,6 +58,7 @@ TEST_F(LiveXdp, AProgramIsAttachedAndTakenOff) {
   ASSERT_TRUE(done);
   EXPECT_TRUE(program_.holds(host_));
   EXPECT_THAT(shown("link show nic0"), HasSubstr("prog/xdp"));
+  EXPECT_THAT(host_.xdp_mode("nic0", 1500), MatchesRegex("[0-9]+ queues?, native mode, .*"));
   program_.check(host_, {}, problems);
   EXPECT_THAT(problems, IsEmpty()) << "its own program is no obstacle";
 

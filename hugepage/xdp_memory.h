@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+//
+// Packet memory of the AF_XDP sockets of an interface, of which a process locks a part for each
+// queue. It consists of ordinary pages, cut into chunks.
+#pragma once
+
+#include <cstdint>
+
+namespace ztcp::hugepage {
+
+// The kernel keeps this much of a chunk in front of a received frame.
+inline constexpr std::uint32_t kXdpHeadroomBytes = 256;
+// Bytes of a frame beside its IP packet.
+inline constexpr std::uint32_t kXdpOverheadBytes = 18;
+inline constexpr std::uint32_t kXdpLargestChunkBytes = 4096;
+// Chunks of a queue.
+inline constexpr std::uint32_t kXdpRxChunks = 4096;
+inline constexpr std::uint32_t kXdpTxChunks = 1024;
+
+// Places of the frames of an MTU.
+struct XdpChunks {
+  explicit constexpr XdpChunks(std::uint32_t mtu_bytes) {
+    const std::uint32_t frame_bytes = mtu_bytes + kXdpOverheadBytes;
+    chunk_bytes = frame_bytes + kXdpHeadroomBytes <= kXdpLargestChunkBytes / 2
+                      ? kXdpLargestChunkBytes / 2
+                      : kXdpLargestChunkBytes;
+    const std::uint32_t room_bytes = chunk_bytes - kXdpHeadroomBytes;
+    pieces = (frame_bytes + room_bytes - 1) / room_bytes;
+  }
+  std::uint32_t chunk_bytes = 0;
+  std::uint32_t pieces = 0;  // The longest frame's.
+};
+
+// The largest MTU whose frames have at most this many pieces.
+constexpr std::uint32_t xdp_largest_mtu(std::uint32_t pieces) {
+  return pieces * (kXdpLargestChunkBytes - kXdpHeadroomBytes) - kXdpOverheadBytes;
+}
+
+constexpr std::uint64_t xdp_queue_bytes(std::uint32_t mtu_bytes,
+                                        std::uint32_t rx_chunks = kXdpRxChunks) {
+  return std::uint64_t{rx_chunks + kXdpTxChunks} * XdpChunks(mtu_bytes).chunk_bytes;
+}
+
+}  // namespace ztcp::hugepage
