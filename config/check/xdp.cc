@@ -3,8 +3,6 @@
 //
 // Checks an interface for AF_XDP, and the ports that its program sends past the kernel.
 #include <algorithm>
-#include <bitset>
-#include <charconv>
 #include <string>
 #include <string_view>
 #include <unistd.h>
@@ -13,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "config/check/checklist.h"
+#include "config/machine/port_set.h"
 #include "config/machine/readings.h"
 #include "config/machine/xdp_mtu.h"
 #include "config/nic_interface.h"
@@ -21,47 +20,6 @@
 
 namespace ztcp::config {
 namespace {
-
-constexpr const char* kRange = "/proc/sys/net/ipv4/ip_local_port_range";
-constexpr const char* kReserved = "/proc/sys/net/ipv4/ip_local_reserved_ports";
-
-using Ports = std::bitset<65536>;
-
-void add_range(Ports& ports, unsigned first, unsigned last) {
-  for (unsigned port = first; port <= last && port < ports.size(); ++port) ports.set(port);
-}
-
-// "8080,61000-65535"
-Ports reserved_ports(std::string_view text) {
-  Ports ports;
-  while (!text.empty()) {
-    const std::string_view item = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), item.size() + 1));
-    unsigned first = 0;
-    const char* const end = item.data() + item.size();
-    const auto [dash, fault] = std::from_chars(item.data(), end, first);
-    if (fault != std::errc{}) continue;
-    unsigned last = first;
-    if (dash != end && *dash == '-') std::from_chars(dash + 1, end, last);
-    add_range(ports, first, last);
-  }
-  return ports;
-}
-
-// The ports that the kernel gives to connections that ask for none.
-Ports ephemeral_ports(Machine& machine) {
-  Ports ports;
-  const auto range = read_line(machine, kRange);
-  if (!range) return ports;
-  unsigned first = 0;
-  unsigned last = 0;
-  const char* const end = range->data() + range->size();
-  const char* at = std::from_chars(range->data(), end, first).ptr;
-  while (at != end && (*at == ' ' || *at == '\t')) ++at;
-  std::from_chars(at, end, last);
-  add_range(ports, first, last);
-  return ports & ~reserved_ports(read_line(machine, kReserved).value_or(std::string()));
-}
 
 // "a bond"; empty: frames of a NIC.
 std::string_view kind_of(Machine& machine, const std::string& folder) {
@@ -91,6 +49,15 @@ Next check_xdp_interface(Checklist& list, const Nic& nic) {
                            list.fabric.path));
     return Next::kStop;
   }
+  if (const auto master = link_name(list.machine, folder + "/master"))
+    if (!kind_of(list.machine, "/sys/class/net/" + *master).empty()) {
+      list.fault("xdp", nic.name,
+                 fmt::format("{} belongs to {}, which has the address and receives its frames",
+                             nic.interface, *master),
+                 fmt::format("name an interface of a NIC in {}, or write driver = \"socket\"",
+                             list.fabric.path));
+      return Next::kStop;
+    }
   const auto facts = list.xdp.find(nic.interface);
   if (facts != list.xdp.end() && !facts->second.obstacle.empty()) {
     list.fault("xdp", nic.name, fmt::format("{} {}", nic.interface, facts->second.obstacle),
@@ -128,12 +95,12 @@ Next check_xdp_interface(Checklist& list, const Nic& nic) {
 
 // A connection of the kernel with such a source port would lose its frames to the program.
 Next check_xdp_ports(Checklist& list, const Nic& nic) {
-  const Ports ephemeral = ephemeral_ports(list.machine);
-  Ports ours;
+  const PortSet ephemeral = ephemeral_ports(list.machine);
+  PortSet ours;
   add_range(ours, nic.first_port, nic.last_port);
   ours.set(list.fabric.messages.listen_port);
   if ((ours & ephemeral).any()) {
-    const auto before = read_line(list.machine, kReserved).value_or(std::string());
+    const auto before = read_line(list.machine, kReservedPorts).value_or(std::string());
     list.fault("ports", nic.name,
                fmt::format("the kernel gives ports of {}-{} and {} to other connections, whose "
                            "frames would come to ztcp (net.ipv4.ip_local_port_range)",

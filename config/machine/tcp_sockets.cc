@@ -44,6 +44,19 @@ std::optional<TcpSocket> parse_socket(std::string_view own, std::string_view sta
 
 }  // namespace
 
+bool receives_at(const TcpSocket& socket, IpAddress address) {
+  std::array<std::uint8_t, 16> bytes{};
+  for (std::size_t i = 0; i < 8; ++i) {
+    bytes[i] = static_cast<std::uint8_t>(address.high >> (56 - 8 * i));
+    bytes[8 + i] = static_cast<std::uint8_t>(address.low >> (56 - 8 * i));
+  }
+  constexpr std::array<std::uint8_t, 16> kAny{};
+  constexpr std::array<std::uint8_t, 16> kAnyIpv4{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  // A socket of "::" takes IPv4, too, unless it was told not to.
+  return socket.address == bytes || socket.address == kAny ||
+         (address.is_v4() && socket.address == kAnyIpv4);
+}
+
 std::vector<TcpSocket> tcp_sockets(Machine& machine) {
   std::vector<TcpSocket> sockets;
   for (const char* file : {"/proc/net/tcp", "/proc/net/tcp6"}) {

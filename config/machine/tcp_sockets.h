@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/machine/machine.h"
+#include "core/address.h"
 
 namespace ztcp::config {
 
@@ -20,6 +21,8 @@ struct TcpSocket {
   std::uint16_t port = 0;
   unsigned state = 0;
 };
+// Whether it has this local address, or any.
+bool receives_at(const TcpSocket& socket, IpAddress address);
 // Skips malformed lines.
 std::vector<TcpSocket> tcp_sockets(Machine& machine);
 

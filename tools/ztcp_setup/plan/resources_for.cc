@@ -8,6 +8,7 @@
 
 #include "config/machine/gpu_direct.h"
 #include "config/machine/mounts.h"
+#include "config/machine/port_set.h"
 #include "config/machine/readings.h"
 #include "config/nic_interface.h"
 #include "hugepage/budget.h"
@@ -32,6 +33,7 @@ class Wanted {
       want_limits();
       want_folders();
       add("file system for XDP programs", resource::Mount{config::kBpfFolder, "bpf", "mode=755"});
+      want_ports();
       for (const config::Nic& nic : fabric_.nics)
         if (is_past_kernel(nic)) want_program(nic);
       want_config();
@@ -171,6 +173,15 @@ class Wanted {
     if (for_root_only()) return;
     add(fmt::format("{} ({}) for {}", nic.pci, nic.name, who()),
         resource::Access{nic.pci, user(), group(), group().empty() ? 0600U : 0660U});
+  }
+
+  // The kernel must not give one of them to a connection, whose frames would come to ztcp.
+  void want_ports() {
+    config::PortSet ports;
+    ports.set(fabric_.messages.listen_port);
+    for (const config::Nic& nic : fabric_.nics)
+      if (is_past_kernel(nic)) config::add_range(ports, nic.first_port, nic.last_port);
+    add("TCP ports for ztcp alone", resource::ReservedPorts{config::to_text(ports)});
   }
 
   void want_program(const config::Nic& nic) {

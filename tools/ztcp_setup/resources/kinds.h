@@ -16,6 +16,7 @@
 #include "tools/ztcp_setup/resources/module.h"
 #include "tools/ztcp_setup/resources/mount.h"
 #include "tools/ztcp_setup/resources/notice.h"
+#include "tools/ztcp_setup/resources/reserved_ports.h"
 #include "tools/ztcp_setup/resources/unit.h"
 #include "tools/ztcp_setup/resources/value.h"
 #include "tools/ztcp_setup/resources/xdp_program.h"
@@ -28,9 +29,9 @@ struct KindList {
   using Before = std::variant<typename Each::Before...>;
 };
 
-using Kinds =
-    KindList<resource::File, resource::Folder, resource::Value, resource::Module, resource::Mount,
-             resource::Driver, resource::Access, resource::Unit, resource::BootArguments,
-             resource::CommandLineFile, resource::XdpProgram, resource::Notice>;
+using Kinds = KindList<resource::File, resource::Folder, resource::Value, resource::Module,
+                       resource::Mount, resource::Driver, resource::Access, resource::Unit,
+                       resource::BootArguments, resource::CommandLineFile, resource::ReservedPorts,
+                       resource::XdpProgram, resource::Notice>;
 
 }  // namespace ztcp::setup

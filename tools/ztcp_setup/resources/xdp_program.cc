@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "config/machine/tcp_sockets.h"
 #include "config/nic_interface.h"
 #include "tools/ztcp_setup/host/trust.h"
 
@@ -19,6 +20,20 @@ constexpr std::array<const char*, 3> kFiles{"/sockets", "/program", "/steering"}
 std::string text_of(const XdpSteering& steering) {
   return fmt::format("TCP to {} port {} and {}-{} past the kernel", to_string(steering.address),
                      steering.listen_port, steering.first_port, steering.last_port);
+}
+
+// A port that the program would take from a socket of the kernel; empty: none.
+std::string port_in_use(Host& host, const XdpSteering& steering) {
+  // Connections that are over need no frames: include/net/tcp_states.h.
+  constexpr std::array<unsigned, 2> kOver{6, 7};  // TIME_WAIT, CLOSE
+  for (const config::TcpSocket& socket : config::tcp_sockets(host)) {
+    const bool is_ours = socket.port == steering.listen_port ||
+                         (socket.port >= steering.first_port && socket.port <= steering.last_port);
+    if (is_ours && std::find(kOver.begin(), kOver.end(), socket.state) == kOver.end() &&
+        config::receives_at(socket, steering.address))
+      return fmt::to_string(socket.port);
+  }
+  return {};
 }
 
 }  // namespace
@@ -37,6 +52,14 @@ XdpSteering XdpProgram::steering() const {
 
 void XdpProgram::check(Host& host, const Others&, config::Problems& problems) const {
   check_names(host, interface, user, group, problems);
+  if (const std::string taken = port_in_use(host, steering()); !taken.empty())
+    problems.push_back(
+        {interface,
+         fmt::format("port {} of {} is one of ztcp's and in use by another program, whose frames "
+                     "would come to ztcp",
+                     taken, address),
+         fmt::format("ss -tanp 'sport = :{}' shows the program: end it, or give it another port",
+                     taken)});
   if (const std::string other = host.xdp_obstacle(interface); !other.empty())
     problems.push_back(
         {interface, other, fmt::format("remove it, or sudo ztcp_setup --keep {}", interface)});

@@ -133,6 +133,14 @@ TEST(CheckXdp, InterfacesAboveOthersAreFaults) {
   }
 }
 
+TEST(CheckXdp, APartOfABridgeIsAFault) {
+  XdpHost host;
+  host.tree.add("file path=sys/class/net/br0/bridge/bridge_id text=8000.0");
+  host.tree.add("link path=sys/class/net/eth1/master to=../br0");
+  EXPECT_EQ(host.problem("xdp", Severity::kFault).what,
+            "eth1 belongs to br0, which has the address and receives its frames");
+}
+
 TEST(CheckXdp, AnAddressThatTheKernelLacksIsAFault) {
   XdpHost host;
   host.nic().address = *parse_ip_prefix("10.0.0.6/24");

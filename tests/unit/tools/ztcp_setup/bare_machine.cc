@@ -87,6 +87,11 @@ Resources all_resources() {
       {"load vfio-pci", resource::Module{"vfio-pci"}},
       {"run folder", resource::Folder{"/usr/local/tfabric/tools/run", 01777, "", "ztcp"}},
   };
+  resources.push_back(
+      {"file system for XDP programs", resource::Mount{"/run/ztcp-bpf", "bpf", "mode=755"}});
+  resources.push_back({"ports", resource::ReservedPorts{"7471,61000-65535"}});
+  resources.push_back(
+      {"XDP program", resource::XdpProgram{"ens3f0", "10.0.0.5", 7471, 61000, 65535, "", "ztcp"}});
   for (const char* pci : {kNicA, kNicB})
     for (Resource& resource : nic_resources(pci)) resources.push_back(std::move(resource));
   resources.push_back({"config", resource::File{kConfig, "schema = 1\n", 0644, ""}});

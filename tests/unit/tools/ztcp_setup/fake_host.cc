@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "config/machine/port_set.h"
 #include "tests/unit/tools/ztcp_setup/fake_paths.h"
 #include "tools/ztcp_setup/host/place_file.h"
 
@@ -18,6 +19,8 @@ namespace {
 std::string text_of(const Ownership& who) {
   return fmt::format("{:04o} {}:{}", who.mode, who.user, who.group);
 }
+
+constexpr const char* kPortsOfOthers = "8080,65000";
 
 std::string name_of(std::uint32_t id, const std::map<std::string, std::uint32_t>& accounts) {
   for (const auto& [name, number] : accounts)
@@ -35,6 +38,7 @@ FakeHost::FakeHost() {
     state.values[fmt::format("/sys/devices/system/node/{}/hugepages/hugepages-2048kB/nr_hugepages",
                              node)] = "0";
   state.values["/proc/sys/vm/compact_memory"] = "0";
+  state.values[config::kReservedPorts] = kPortsOfOthers;
   state.boot["/boot/vmlinuz-1"] = state.boot_of_new_kernels = "ro quiet";
 }
 
@@ -81,6 +85,8 @@ void FakeHost::boot() {
   for (auto& [path, value] : state.values)
     if (path.ends_with("nr_hugepages"))
       value = path.find("/node0/") != std::string::npos ? pages_at_boot() : "0";
+  if (const auto ports = state.values.find(config::kReservedPorts); ports != state.values.end())
+    ports->second = tree_ ? "" : kPortsOfOthers;  // By sysctl.conf.
   state.values.erase(kNoIommu);
   if (tree_) state.values["/proc/cmdline"] = "BOOT_IMAGE=/vmlinuz " + boot_line();
   std::erase_if(state.nodes, [](const auto& node) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "config/machine/port_set.h"
 #include "tests/unit/tools/ztcp_setup/fake_host.h"
 #include "tests/unit/tools/ztcp_setup/fake_paths.h"
 #include "tools/ztcp_setup/host/hex.h"
@@ -116,6 +117,7 @@ FakeHost::FakeHost(std::string_view tree) : tree_(std::make_shared<FakeTree>(tre
         state.values[path] = tree_->line(path);
       }
   state.largest_pages = 1'000'000;
+  state.values[config::kReservedPorts] = "";
   state.values["/proc/sys/vm/compact_memory"] = "0";
   state.values["grub.cfg"] = "";
   std::string line = tree_->line("/proc/cmdline");

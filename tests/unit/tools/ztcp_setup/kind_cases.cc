@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "config/machine/port_set.h"
 #include "tests/unit/tools/ztcp_setup/bare_machine.h"
 #include "tests/unit/tools/ztcp_setup/fake_paths.h"
 
@@ -69,6 +70,9 @@ struct Seen {
                        to_string(has.address), has.listen_port, has.first_port, has.last_port,
                        owner_at(folder + "/sockets"));
   }
+  std::string operator()(const resource::ReservedPorts&) const {
+    return host.state.values.at(config::kReservedPorts);
+  }
   // Visible only in the resources it announces.
   std::string operator()(const resource::Notice&) const { return ""; }
 
@@ -122,6 +126,9 @@ std::vector<KindCase> kind_cases() {
          resource::CommandLineFile{kCommandLine, {"iommu=pt", "hugepages=20"}}}},
        "without",
        "iommu=pt hugepages=20"},
+      {{{"ports", resource::ReservedPorts{"7471,61000-65535"}}},
+       "8080,65000",
+       "7471,8080,61000-65535"},
       {{{"an XDP program",
          resource::XdpProgram{"eth1", "10.0.0.5", 7471, 61000, 65535, "", "ztcp"}}},
        "no program of ztcp's",

@@ -10,9 +10,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "config/machine/port_set.h"
+#include "config/machine/readings.h"
 #include "config/nic_interface.h"
 #include "tests/unit/tools/ztcp_setup/live/live_network.h"
 #include "tools/ztcp_setup/resources/mount.h"
+#include "tools/ztcp_setup/resources/reserved_ports.h"
 #include "tools/ztcp_setup/resources/xdp_program.h"
 #include "transport/link/xdp/attachment.h"
 
@@ -78,6 +81,19 @@ TEST_F(LiveXdp, AProgramIsAttachedAndTakenOff) {
     EXPECT_THAT(shown("link show nic0"), Not(HasSubstr("prog/xdp")));
   }
   EXPECT_THAT(mount_.revert(host_, {}).faults, IsEmpty());
+}
+
+TEST_F(LiveXdp, PortsAreReservedAndGivenBack) {
+  const resource::ReservedPorts ports{"7471,61000-65535"};
+  EXPECT_FALSE(ports.holds(host_));
+  auto before = ports.before(host_);
+  ASSERT_TRUE(before);
+  const Done done = ports.apply(host_, *before);
+  ASSERT_TRUE(done) << done.error().what;
+  EXPECT_TRUE(ports.holds(host_));
+  EXPECT_EQ(config::read_line(host_, config::kReservedPorts), ports.ports);
+  EXPECT_THAT(ports.revert(host_, *before).faults, IsEmpty());
+  EXPECT_EQ(config::read_line(host_, config::kReservedPorts).value_or(""), "");
 }
 
 TEST_F(LiveXdp, ObstaclesAreNamed) {

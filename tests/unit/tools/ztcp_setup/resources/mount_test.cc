@@ -22,7 +22,7 @@ using testing::HasSubstr;
 TEST(Mount, AnotherMountAtTheFolderStays) {
   FakeHost host = bare_machine();
   ASSERT_TRUE(set_up(host).complete());
-  ASSERT_EQ(host.state.mounts.size(), 1U);
+  ASSERT_EQ(host.state.mounts.size(), 2U);
   auto& [folder, mounted] = *host.state.mounts.begin();
   mounted = "hugetlbfs pagesize=1024M";
   const Outcome outcome = undo(host);

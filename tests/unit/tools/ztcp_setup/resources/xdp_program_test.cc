@@ -70,6 +70,28 @@ TEST(XdpProgram, AnotherProgramIsAFaultBeforeAnyChange) {
   EXPECT_EQ(host.changes, 0U);
 }
 
+// Its connections would be cut.
+TEST(XdpProgram, APortThatAnotherProgramUsesIsAFault) {
+  constexpr const char* kHeader = "  sl  local_address rem_address   st\n";
+  const auto faults = [](const std::string& socket) {
+    FakeHost host = bare_machine();
+    host.state.values["/proc/net/tcp"] = kHeader + socket;
+    const Outcome outcome = set_up(host, program());
+    EXPECT_EQ(outcome.complete(), host.changes != 0);
+    return all_of(outcome.faults);
+  };
+  // 0.0.0.0:61000 listens; 10.0.0.5:65535 is connected.
+  EXPECT_THAT(faults("   0: 00000000:EE48 00000000:0000 0A\n"),
+              HasSubstr("port 61000 of 10.0.0.5 is one of ztcp's and in use"));
+  EXPECT_THAT(faults("   0: 0500000A:FFFF 0600000A:0016 01\n"), HasSubstr("sport = :65535"));
+  EXPECT_THAT(faults("   0: 0500000A:1D2F 00000000:0000 0A\n"), HasSubstr("port 7471"));
+  // Another port, another address, a connection that is over.
+  for (const char* other :
+       {"   0: 00000000:EE47 00000000:0000 0A\n", "   0: 0100007F:EE48 00000000:0000 0A\n",
+        "   0: 0500000A:EE48 0600000A:0016 06\n"})
+    EXPECT_THAT(faults(other), IsEmpty());
+}
+
 TEST(XdpProgram, AnUnknownGroupIsAFault) {
   FakeHost host = bare_machine();
   host.groups.clear();
