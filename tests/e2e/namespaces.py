@@ -96,13 +96,14 @@ class Hosts(Fabric):
     """A fabric of two hosts; rank N runs on host N."""
 
     def __init__(self, mtu=1500, family=4, switched=(), bypassing=(), tuner=None, queues=1, messages="", merged=False,
-                 between_mtu=None, boot_family=4, past_kernel=(), lanes=1):
+                 between_mtu=None, boot_family=4, past_kernel=(), lanes=1, prefix=()):
         """`switched`: arguments of the switch; `bypassing`: hosts with userspace TCP, which need
         the switch. `tuner`: ZTCP_TUNER, which must be off when only one host bypasses its kernel.
-        `queues`: of `data`, each way. `messages`: more keys of that section. `merged`: a second
+        `queues`: of `data`, each way; a pair: of each host's end. `messages`: more keys of that section. `merged`: a second
         interface `more`, merged with `data` into one device. `between_mtu`: MTU of a link between
         two bridges, which drop larger packets silently. `boot_family`: of the interface `boot`;
-        start_pair() needs IPv4. `past_kernel`: hosts with AF_XDP on `data`, and their lanes."""
+        start_pair() needs IPv4. `past_kernel`: hosts with AF_XDP on `data`, and their lanes. `prefix`:
+        of the command of rank 0 of start_pair()."""
         # The base class would write a fabric of software NICs.
         self.folder = tempfile.mkdtemp(prefix="ztcp-e2e.", dir="/tmp")
         self.ranks = 2
@@ -110,6 +111,7 @@ class Hosts(Fabric):
         self.mtu = mtu
         self.networks = NETWORKS[family]
         self.bypassing = bypassing
+        self.prefix = prefix
         self.tuner = tuner or ("off" if len(bypassing) + len(past_kernel) == 1 else "on")
         self.configs = []
         self.keepers = []
@@ -181,11 +183,12 @@ class Hosts(Fabric):
         self.on(host, "ip", "link", "set", interface, "name", name, "mtu", str(mtu), "up")
 
     def join(self, name, mtu, queues=1):
-        count = ("numrxqueues", str(queues), "numtxqueues", str(queues))
-        ip("link", "add", f"{name}-a", *count, "type", "veth", "peer", "name", f"{name}-b", *count)
+        of_host = queues if isinstance(queues, tuple) else (queues, queues)
+        first, second = (("numrxqueues", str(count), "numtxqueues", str(count)) for count in of_host)
+        ip("link", "add", f"{name}-a", *first, "type", "veth", "peer", "name", f"{name}-b", *second)
         for host, end in enumerate("ab"):
             self.move(host, f"{name}-{end}", name, mtu)
-            if queues > 1:
+            if of_host[host] > 1:
                 self.on(host, sys.executable, "-c", ETHTOOL_FEATURES)
 
     def join_by_bridges(self, mtu, between_mtu):
@@ -227,6 +230,6 @@ class Hosts(Fabric):
         """A rank of ztcp_perf on each host."""
         port = free_port()
         return [self.start(f"rank{rank}",
-                           [PERF, "--plugin", PLUGIN, "--ranks", "2", "--rank", str(rank), "--rendezvous",
+                           [*(self.prefix if rank == 0 else ()), PERF, "--plugin", PLUGIN, "--ranks", "2", "--rank", str(rank), "--rendezvous",
                             f"10.67.0.1:{port}", *arguments], {**env, "ZTCP_LOCAL_RANK": str(rank)})
                 for rank in range(2)]

@@ -137,7 +137,8 @@ Result<std::vector<std::unique_ptr<Link>>> open_xdp(const XdpConfig& config) {
                                   .own = config.address,
                                   .lanes = lanes,
                                   .program_id = port->attachment.program_id,
-                                  .mtu_bytes = config.mtu_bytes});
+                                  .mtu_bytes = config.mtu_bytes,
+                                  .queues = queues});
   if (!tables)
     return refuse(config, Errc::kBadConfig,
                   fmt::format("{} for {} failed: {}; is it an address of this interface?",

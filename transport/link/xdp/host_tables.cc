@@ -237,6 +237,13 @@ void HostTables::look_at_interface() {
         "run: ip link set {} mtu {}",
         now->name, now->mtu_bytes, config_.mtu_bytes, now->name, config_.mtu_bytes);
   told_mtu_bytes_ = now->mtu_bytes;
+  const std::uint32_t queues = receive_queues(now->name);
+  if (queues > config_.queues && queues != told_queues_)
+    log::warn(
+        "xdp {}: it has {} queues now, ztcp has sockets for {}: frames of the others pass to the "
+        "kernel, which resets their connections; run: ethtool -L {} combined {}",
+        now->name, queues, config_.queues, now->name, config_.queues);
+  told_queues_ = queues;
   state_.store(now->is_up && now->has_carrier ? LinkState::kUp : LinkState::kDown,
                std::memory_order_relaxed);
 }

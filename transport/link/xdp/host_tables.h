@@ -37,6 +37,7 @@ class HostTables {
     std::size_t lanes = 1;
     std::uint32_t program_id = 0;
     std::uint16_t mtu_bytes = 1500;
+    std::uint32_t queues = 1;  // With a socket.
   };
   struct Answer {
     IpAddress destination;
@@ -98,6 +99,7 @@ class HostTables {
   // The thread's own:
   std::vector<Question> open_;
   std::uint32_t told_mtu_bytes_ = 0;
+  std::uint32_t told_queues_ = 0;
   std::vector<IpAddress> told_unreachable_;
 
   std::atomic<LinkState> state_{LinkState::kDown};

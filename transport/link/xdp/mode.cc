@@ -3,6 +3,7 @@
 #include "transport/link/xdp/mode.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <linux/ethtool.h>
 #include <linux/genetlink.h>
@@ -61,7 +62,9 @@ Result<DriverSupport> ask_kernel(unsigned interface_index) {
 std::string name_of(const Mode& mode) { return mode.driver.empty() ? "the driver" : mode.driver; }
 
 std::string generic_text(const Mode& mode) {
-  if (mode.support && !mode.support->runs_programs)
+  // veth, for one, takes its feature back while it has too few queues; then the error says more.
+  const bool has_reason = mode.native_errno != 0 && mode.native_errno != EOPNOTSUPP;
+  if (mode.support && !mode.support->runs_programs && !has_reason)
     return fmt::format("generic mode ({} runs no XDP programs)", name_of(mode));
   if (mode.native_errno == 0) return "generic mode";
   return fmt::format("generic mode (native, with MTU {}: {})", mode.mtu_bytes,

@@ -55,6 +55,7 @@ TEST(XdpMode, GenericModeHasItsReason) {
             "4 queues, generic mode (native, with MTU 9000: Invalid argument), copy mode (generic "
             "mode has no zero copy)");
   mode.support->runs_programs = false;
+  mode.native_errno = EOPNOTSUPP;
   EXPECT_EQ(to_text(mode),
             "4 queues, generic mode (ixgbe runs no XDP programs), copy mode (generic mode has no "
             "zero copy)");
@@ -74,7 +75,7 @@ TEST(XdpMode, IsForeseenFromTheDriver) {
   EXPECT_EQ(to_text(mode),
             "2 queues; before Linux 6.3 the kernel does not tell whether ice has native mode and "
             "zero copy: a job's init line does");
-  mode.is_native = true;  // Of a program that set-up pinned.
+  mode.is_native = true;  // A program is pinned.
   EXPECT_EQ(to_text(mode), "2 queues, native mode, zero copy or not: a job's init line tells");
 }
 
