@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "config/machine/readings.h"
+#include "core/counted.h"
 #include "tools/ztcp_setup/plan/kernel_nics.h"
 #include "tools/ztcp_setup/plan/steps.h"
 
@@ -185,9 +186,31 @@ class InterfaceChooser {
   const bool past_kernel_;
 };
 
+std::size_t chosen_interfaces(const Plan& plan) {
+  return static_cast<std::size_t>(
+      std::count_if(plan.topology.nics.begin(), plan.topology.nics.end(),
+                    [](const config::HostNic& nic) { return nic.unfit.empty(); }));
+}
+
+// AF_XDP on the interfaces that were chosen for kernel sockets; empty: it can't have all of them.
+std::string way_past_kernel(const PlanInput& input, const Plan& plan) {
+  if (chosen_interfaces(plan) < plan.topology.gpus.size()) return {};
+  std::string interfaces;
+  for (const config::HostNic& nic : plan.topology.nics) {
+    if (!nic.unfit.empty()) continue;
+    if (nic.address_interface != nic.interface || !input.host.xdp_obstacle(nic.interface).empty())
+      return {};
+    interfaces += (interfaces.empty() ? "" : ", ") + nic.interface;
+  }
+  return fmt::format(
+      "sudo ztcp_setup --transport xdp, ztcp's own TCP on {} while the kernel keeps the NIC; or ",
+      interfaces);
+}
+
 // The faster transport: RDMA devices if there are any, and "ztcp_setup --transport ustack" with its
-// preconditions.
-std::string faster_way(const PlanInput& input, const config::Topology& topology) {
+// preconditions, before which `past_kernel` is another way.
+std::string faster_way(const PlanInput& input, const config::Topology& topology,
+                       const std::string& past_kernel) {
   const bool has_rdma =
       std::any_of(topology.rdma.begin(), topology.rdma.end(), [](const config::HostNic& nic) {
         return nic.rdma->is_active() && nic.rdma->kind == config::RdmaKind::kAdapter;
@@ -202,20 +225,28 @@ std::string faster_way(const PlanInput& input, const config::Topology& topology)
       (for_gpus                              ? ""
        : input.request.nics.value_or(0) == 0 ? " --nics all"
                                              : fmt::format(" --nics {}", *input.request.nics));
-  return over_rdma + (pairs ? command : fmt::format("{}, then {}", pairs.error().mend, command));
+  if (pairs) return over_rdma + command;
+  return fmt::format("{}{}{}, then {}", over_rdma, past_kernel, pairs.error().mend, command);
 }
 
 }  // namespace
 
 bool choose_interfaces(const PlanInput& input, std::string why, Plan& plan) {
-  std::string faster = faster_way(input, plan.topology);
+  const bool past_kernel = input.transport() == Transport::kXdp;
   config::Topology seen = plan.topology;
   if (!InterfaceChooser(input, plan).choose()) {
     plan.topology = std::move(seen);
     return false;
   }
-  plan.sockets =
-      SocketsChoice{input.transport() == Transport::kXdp, std::move(why), std::move(faster)};
+  if (past_kernel && chosen_interfaces(plan) < plan.topology.gpus.size())
+    plan.note(Severity::kWarning, "transport", "AF_XDP",
+              fmt::format("{} for {}: an interface serves one process at a time, so a job with a "
+                          "process for each GPU fails",
+                          counted(chosen_interfaces(plan), "interface"),
+                          counted(plan.topology.gpus.size(), "GPU")),
+              "sudo ztcp_setup --transport sockets, or one process for all GPUs");
+  plan.sockets = SocketsChoice{past_kernel, std::move(why),
+                               faster_way(input, seen, way_past_kernel(input, plan))};
   return true;
 }
 

@@ -124,6 +124,54 @@ TEST(ChooseInterfaces, AfXdpPassesOverInterfacesThatAnotherProgramHas) {
   EXPECT_THAT(unfit_of_interface(plan, "eth1"), HasSubstr("cil_xdp (id 7)"));
 }
 
+// The one NIC carries the default route, so it can't be taken; AF_XDP leaves it with the kernel.
+std::string one_nic() {
+  const std::string text = three_nics();
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at) + 1;
+    const std::string line = text.substr(at, end - at);
+    const auto has = [&](const char* word) { return line.find(word) != std::string::npos; };
+    if (!has("06.0") && !has("07.0") && !has("eth1") && !has("eth2")) out += line;
+    at = end;
+  }
+  return out;
+}
+
+TEST(ChooseInterfaces, AfXdpIsProposedWhereAGpuHasNoNicToTake) {
+  FakeHost host(one_nic());
+  const Plan plan = plan_of(host);
+  ASSERT_TRUE(plan.fabric && plan.sockets && !plan.sockets->past_kernel) << to_text(plan, {});
+  EXPECT_THAT(to_text(plan, {}),
+              HasSubstr("Faster: sudo ztcp_setup --transport xdp, ztcp's own TCP on eth0 while the "
+                        "kernel keeps the NIC; or "));
+  EXPECT_THAT(plan.notes.front().problem.what, HasSubstr("eth0 carries the default route"));
+  EXPECT_THAT(plan.notes.front().problem.mend, HasSubstr("--transport xdp"));
+
+  const Plan asked = plan_of(host, past_kernel());
+  ASSERT_TRUE(asked.fabric && asked.sockets->past_kernel) << to_text(asked, {});
+  EXPECT_THAT(interfaces_of(asked), ElementsAre("eth0 10.0.0.5/24"));
+
+  host.xdp_obstacles["eth0"] = "has the XDP program cil_xdp (id 7) already";
+  EXPECT_THAT(to_text(plan_of(host), {}), Not(HasSubstr("--transport xdp")));
+}
+
+TEST(ChooseInterfaces, AfXdpHasFramesOfOneBufferBeforeLinux66) {
+  FakeHost host(three_nics() + "file path=proc/sys/kernel/osrelease text=6.1.0-26-amd64\n");
+  const Plan plan = plan_of(host, past_kernel());
+  ASSERT_TRUE(plan.fabric) << to_text(plan, {});
+  EXPECT_EQ(plan.fabric->nics[0].mtu_bytes, 3822);
+}
+
+TEST(ChooseInterfaces, AfXdpWarnsOfGpusThatShareAnInterface) {
+  FakeHost host(tree_text("too-few-nics"));
+  const Plan plan = plan_of(host, past_kernel());
+  ASSERT_TRUE(plan.fabric) << to_text(plan, {});
+  EXPECT_THAT(to_text(plan, {}),
+              HasSubstr("for 4 GPUs: an interface serves one process at a time"));
+  EXPECT_THAT(to_text(plan_of(host), {}), Not(HasSubstr("--transport xdp")));
+}
+
 // --- In place of a refusal
 // ------------------------------------------------------------------------
 
