@@ -4,7 +4,7 @@
 // One frame of arbitrary bytes, in arbitrary pieces: the parser's offsets stay inside it, and a
 // stack with a live connection survives it. The NIC claims to have checked the checksums, so that
 // they stop no frame; a second pass lets the software check them. Parsed as part of a run the frame
-// gives the same result.
+// gives the same result. A stack without an address survives it, too.
 #include <array>
 #include <cstdint>
 #include <span>
@@ -64,6 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       require(seen == parsed.payload_bytes);
     }
     if (parsed.kind == wire::FrameKind::kTcp) wire::verify_checksums(frame, parsed);
+    if (parsed.is_ipv6()) fuzz::receive_without_address(frame);
     live.receive(frame);
   }
   live.settle();

@@ -3,7 +3,10 @@
 #include "tests/fuzz/live_stack.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 
+#include "core/interface_identifier.h"
 #include "tests/fuzz/byte_source.h"
 #include "tests/support/icmpv6_error.h"
 #include "transport/wire/byte_order.h"
@@ -66,6 +69,32 @@ tcp::StackConfig LiveStack::config(bool is_ipv6) {
   config.tcp.receive_window_bytes = 64U << 10;
   config.tcp.user_timeout = std::chrono::seconds(3);
   return config;
+}
+
+void receive_without_address(RxFrame& frame) {
+  tcp::StackConfig config;
+  config.mac = kMac;
+  config.address = {IpAddress(), 128};
+  config.finds_address = config.finds_router = true;
+  config.max_connections = 4;
+  tcp::Stack stack(config, {1, 2});
+  TimePoint now = TimePoint{} + std::chrono::hours(1);
+  stack.on_frames(now, {&frame, 1});
+  require(!frame.kept);
+  const auto taken = stack.taken_address();
+  require(taken.has_value() == (stack.address() != IpAddress()));
+  if (taken) {
+    require(stack.address() == taken->address.address && taken->valid_until > now);
+    require(taken->address.may_be_host(stack.address()) && !stack.address().is_link_local_v6());
+    require(stack.address() == address_of_mac(stack.address(), kMac));
+  }
+  // Ends all lifetimes but the longest.
+  for (int i = 0; i < 8 && stack.next_deadline() != kNever; ++i) {
+    std::array<TxFrame, 8> out;
+    now = std::max(now, stack.next_deadline());
+    stack.on_timers(now);
+    while (stack.collect(now, out) > 0) continue;
+  }
 }
 
 LiveStack::LiveStack(bool is_ipv6)

@@ -16,6 +16,9 @@
 
 namespace ztcp::fuzz {
 
+// A stack that takes its address from a router hears the frame, and what it took is well formed.
+void receive_without_address(RxFrame& frame);
+
 class LiveStack {
  public:
   static constexpr std::uint16_t kListeningPort = 7471;

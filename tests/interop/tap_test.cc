@@ -76,6 +76,8 @@ tcp::StackConfig TapTest::stack_config(const TapOptions& options, const link::Li
   tcp::StackConfig config;
   config.mac = kOurMac;
   config.address = options.is_ipv6 ? kOurIpv6 : IpPrefix(kOurAddress);
+  if (options.finds_address) config.address = {IpAddress(), 128};
+  config.finds_address = options.finds_address;
   config.finds_router = options.finds_router;
   if (!options.finds_router) config.gateway = kernel_port().address;
   config.mtu_bytes = options.mtu_bytes;

@@ -41,6 +41,7 @@ struct TapOptions {
   std::uint8_t dscp = 0;
   bool offloads = true;
   bool is_ipv6 = false;
+  bool finds_address = false;
   bool finds_router = false;  // By advertisements; false: the kernel's address is the gateway.
   std::uint16_t our_only_port = 0;  // Not 0: our source port of all connections.
   tcp::TcpSettings tcp = {};
@@ -92,7 +93,7 @@ class TapTest : public testing::Test {
     return is_ipv6_ ? Endpoint{kKernelIpv6.address, kKernelPort.port} : kKernelPort;
   }
   Endpoint our_port() const {
-    return is_ipv6_ ? Endpoint{kOurIpv6.address, kOurPort.port} : kOurPort;
+    return is_ipv6_ ? Endpoint{host_->stack().address(), kOurPort.port} : kOurPort;
   }
   // The blocks each side sends; call before apps are made.
   void make_apps(std::size_t our_bytes, std::size_t kernel_bytes);

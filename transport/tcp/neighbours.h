@@ -59,6 +59,8 @@ class Neighbours {
   Neighbours(MacAddress mac, IpPrefix address, IpAddress gateway, std::size_t max_users,
              const std::array<std::uint64_t, 2>& secret, Counters& counters);
 
+  // Before anything was sent from the address before.
+  void set_address(IpPrefix address) { address_ = address; }
   void set_gateway(IpAddress gateway) { gateway_ = gateway; }
   // The next hop to `destination`: itself, or the gateway. Nothing: there is no route.
   std::optional<IpAddress> next_hop(IpAddress destination) const;

@@ -7,26 +7,9 @@
 
 namespace ztcp::tcp {
 
-void Routers::solicit(TimePoint now) {
-  solicits_ = true;
-  solicitations_left_ = kSolicitations;
-  solicit_at_ = std::max(now, next_solicitation_);
-  set_deadline();
-}
-
-// Solicits if no router serves.
-void Routers::seek(TimePoint now) {
-  const auto serves = [](const Slot& slot) { return slot.is_used && !slot.has_ended; };
-  if (solicits_ && solicit_at_ == kNever && std::ranges::none_of(slots_, serves)) solicit(now);
-}
-
-bool Routers::take_solicitation(TimePoint now) {
-  if (now < solicit_at_) return false;
-  --solicitations_left_;
-  next_solicitation_ = now + kSolicitationInterval;
-  solicit_at_ = solicitations_left_ > 0 ? next_solicitation_ : kNever;
-  set_deadline();
-  return true;
+bool Routers::has_one() const {
+  return std::ranges::any_of(slots_,
+                             [](const Slot& slot) { return slot.is_used && !slot.has_ended; });
 }
 
 bool Routers::on_advertisement(TimePoint now, IpAddress router,
@@ -35,19 +18,14 @@ bool Routers::on_advertisement(TimePoint now, IpAddress router,
   if (advertisement.lifetime == Duration::zero()) {
     if (at == kMost) return true;
     slots_[at].has_ended = true;
-    seek(now);
+    if (!has_one()) solicitor_.seek(now);
     set_deadline();
     return true;
   }
-  solicitations_left_ = 0;
-  solicit_at_ = kNever;
   const bool is_new = at == kMost;
   if (is_new) {
     at = find_room();
-    if (at == kMost) {
-      set_deadline();
-      return false;
-    }
+    if (at == kMost) return false;
     if (slots_[at].is_used) forget(at);
     neighbours_.join(user(at), router);
   }
@@ -66,7 +44,7 @@ void Routers::on_timers(TimePoint now) {
   if (now < next_deadline_) return;
   for (Slot& slot : slots_)
     if (slot.is_used && slot.until <= now) slot.has_ended = true;
-  seek(now);
+  if (!has_one()) solicitor_.seek(now);
   set_deadline();
 }
 
@@ -119,7 +97,7 @@ void Routers::forget(std::size_t slot) {
 }
 
 void Routers::set_deadline() {
-  next_deadline_ = solicit_at_;
+  next_deadline_ = kNever;
   for (const Slot& slot : slots_)
     if (slot.is_used && !slot.has_ended) next_deadline_ = std::min(next_deadline_, slot.until);
 }

@@ -26,6 +26,7 @@
 #include "core/address.h"
 #include "core/clock.h"
 #include "transport/tcp/neighbours.h"
+#include "transport/tcp/router_solicitor.h"
 #include "transport/tcp/statistics.h"
 #include "transport/wire/router_advertisement.h"
 
@@ -34,20 +35,12 @@ namespace ztcp::tcp {
 class Routers {
  public:
   static constexpr std::size_t kMost = 4;
-  // RFC 4861 section 10.
-  static constexpr int kSolicitations = 3;
-  static constexpr Duration kSolicitationInterval = std::chrono::seconds(4);
   // Age of an answer that shows that a router is alive.
   static constexpr Duration kRecently = std::chrono::seconds(1);
 
-  Routers(Neighbours& neighbours, std::uint32_t first_user)
-      : neighbours_(neighbours), first_user_(first_user) {}
-
-  // Solicits routers from now on, until one advertises itself: at the start and when the link comes
-  // up. When no router is left it happens without this call. One of the stacks of a NIC solicits.
-  void solicit(TimePoint now);
-  // True: a solicitation is to be sent now. To be called at next_deadline().
-  bool take_solicitation(TimePoint now);
+  // Has `solicitor` solicit when no router is left.
+  Routers(Neighbours& neighbours, RouterSolicitor& solicitor, std::uint32_t first_user)
+      : neighbours_(neighbours), solicitor_(solicitor), first_user_(first_user) {}
 
   // False: there is no room for another router.
   bool on_advertisement(TimePoint now, IpAddress router,
@@ -56,6 +49,8 @@ class Routers {
   void on_timers(TimePoint now);
   TimePoint next_deadline() const { return next_deadline_; }
 
+  // Whether a router serves, or at least one says so.
+  bool has_one() const;
   // The router for new connections.
   std::optional<IpAddress> current() const;
   // Chooses again, after any event that may concern a router. Returns a change, once.
@@ -99,18 +94,14 @@ class Routers {
   std::size_t find(IpAddress router) const;
   std::size_t find_room() const;
   void forget(std::size_t slot);
-  void seek(TimePoint now);
   void set_deadline();
 
   Neighbours& neighbours_;
+  RouterSolicitor& solicitor_;
   const std::uint32_t first_user_;
   std::array<Slot, kMost> slots_{};
   std::size_t current_ = kMost;  // kMost: none.
   IpAddress told_;               // The router of the last change returned.
-  bool solicits_ = false;
-  int solicitations_left_ = 0;
-  TimePoint solicit_at_ = kNever;
-  TimePoint next_solicitation_{};  // None is sent before.
   TimePoint next_deadline_ = kNever;
 };
 

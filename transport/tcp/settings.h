@@ -75,6 +75,8 @@ struct Shard {
 struct StackConfig {
   MacAddress mac;
   IpPrefix address{Ipv4Address{}, 32};  // Its family is that of all connections.
+  // The address is taken from a router's advertisement; until then it is unspecified ("::").
+  bool finds_address = false;
   IpAddress gateway;  // Unspecified ("::"): none. May be outside the prefix (clouds with /32).
   // The gateway is a router that advertises itself. IPv6 only.
   bool finds_router = false;

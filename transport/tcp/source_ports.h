@@ -32,6 +32,7 @@ class SourcePorts {
         first_(config.ephemeral_port_first),
         last_(config.ephemeral_port_last) {}
 
+  void set_address(IpAddress own) { own_ = own; }
   bool is_shared() const { return shard_.count > 1; }
 
   // The stack whose connections use this port; nothing: an incoming connection may have it.
@@ -82,7 +83,7 @@ class SourcePorts {
   }
 
   const Shard shard_;
-  const IpAddress own_;
+  IpAddress own_;
   const std::uint16_t first_;
   const std::uint16_t last_;
   bool is_in_vain_ = false;

@@ -92,9 +92,11 @@ Stack::Impl::Impl(const StackConfig& config, const std::array<std::uint64_t, 2>&
 // is probed instead.
 void Stack::Impl::announce() {
   const StackConfig& config = context.config;
-  probe_due = config.is_ipv6();
+  probe_due = config.is_ipv6() && context.has_address();
+  if (context.hears_routers() && config.shard.index == 0) context.solicitor.solicit(TimePoint{});
   // Once per NIC.
-  if (probe_due || config.address.address == Ipv4Address{} || config.shard.index != 0) return;
+  if (config.is_ipv6() || config.address.address == Ipv4Address{} || config.shard.index != 0)
+    return;
   write_request({.target = config.address.address, .to = std::nullopt});
 }
 
@@ -210,7 +212,7 @@ void Stack::on_timers(TimePoint now) {
   impl_->context.wheel.advance(
       now, [&](std::uint32_t index) { impl_->connections[index].on_timer(now); });
   impl_->context.neighbours.on_timers(now);
-  if (impl_->context.routers) [[unlikely]]
+  if (impl_->context.hears_routers()) [[unlikely]]
     impl_->on_router_timers(now);
   impl_->reap();
 }
@@ -244,7 +246,7 @@ TimePoint Stack::next_deadline() const {
     return TimePoint{};  // collect() has frames to send now.
   const TimePoint next =
       std::min(context.wheel.next_deadline(), context.neighbours.next_deadline());
-  return context.routers ? std::min(next, context.routers->next_deadline()) : next;
+  return context.hears_routers() ? std::min(next, impl_->router_deadline()) : next;
 }
 
 FrameLoans& Stack::loans() { return impl_->context.held; }
@@ -267,7 +269,9 @@ Result<Stream*> Stack::connect(TimePoint now, Endpoint remote, StreamEvents& eve
   // RFC 9293 MUST-46: never to a multicast or broadcast address.
   if (!next_hop || !config.address.may_be_host(remote.address))
     return fail(Errc::kNoRoute, "tcp connect");
+  if (!context.has_address()) return fail(Errc::kNoRoute, "tcp connect");
   if (impl_->duplicate) return fail(Errc::kBadConfig, "duplicate address");
+  if (context.has_lost_address()) return fail(Errc::kNoRoute, "end of the address's lifetime");
   const auto port = context.choose_port(remote, /*tried=*/0);
   if (!port) return fail(Errc::kBusy, "tcp connect");
   const std::uint32_t index = impl_->take_slot(now, /*for_us=*/true);
@@ -338,6 +342,27 @@ std::optional<RouterChange> Stack::take_router_change() {
 bool Stack::awaits_router() const {
   const auto& routers = impl_->context.routers;
   return routers && !routers->current();
+}
+
+std::optional<AddressChange> Stack::take_address_change() {
+  auto& advertised = impl_->context.advertised;
+  // All stacks of a NIC hear the same; the first one tells it.
+  if (!advertised || impl_->context.config.shard.index != 0) return std::nullopt;
+  return advertised->take_change();
+}
+
+IpAddress Stack::address() const { return impl_->context.config.address.address; }
+
+std::optional<TakenAddress> Stack::taken_address() const {
+  const auto& advertised = impl_->context.advertised;
+  return advertised ? advertised->taken() : std::nullopt;
+}
+
+bool Stack::has_lost_address() const { return impl_->context.has_lost_address(); }
+
+void Stack::take_address(const TakenAddress& taken) {
+  impl_->context.advertised->adopt(taken);
+  impl_->use_advertised_address();
 }
 
 const Counters& Stack::counters() const { return impl_->context.counters; }

@@ -157,6 +157,16 @@ class Stack {
   // host did.
   std::optional<MacAddress> duplicate() const;
 
+  // Our address: unspecified ("::") while StackConfig::finds_address has found none.
+  IpAddress address() const;
+  // The address found; nothing where the config names it.
+  std::optional<TakenAddress> taken_address() const;
+  // Its lifetime is over: connect() fails with kNoRoute, and connections that arrive are refused.
+  bool has_lost_address() const;
+  // Takes the address that another stack of the NIC has found. Stacks that share a NIC would else
+  // take different ones, if two routers advertise two prefixes at a time.
+  void take_address(const TakenAddress& taken);
+
   // Whether the stack still looks for a router: connect() to another network fails until then.
   bool awaits_router() const;
 
@@ -169,6 +179,8 @@ class Stack {
   std::optional<Reroute> take_reroute();
   // The same, of the router for new connections.
   std::optional<RouterChange> take_router_change();
+  // The same, of the address that was taken from an advertisement.
+  std::optional<AddressChange> take_address_change();
   // Calls tell() for each connection. Scans the whole table.
   void for_each_connection(const std::function<void(const ConnectionStatistics&)>& tell) const;
 

@@ -15,6 +15,7 @@
 
 #include "core/intrusive_list.h"
 #include "core/stream.h"
+#include "transport/tcp/advertised_address.h"
 #include "transport/tcp/control_queue.h"
 #include "transport/tcp/demux.h"
 #include "transport/tcp/header_template.h"
@@ -24,6 +25,7 @@
 #include "transport/tcp/poll_gaps.h"
 #include "transport/tcp/reassembly.h"
 #include "transport/tcp/receiver.h"
+#include "transport/tcp/router_solicitor.h"
 #include "transport/tcp/routers.h"
 #include "transport/tcp/settings.h"
 #include "transport/tcp/source_ports.h"
@@ -53,7 +55,8 @@ struct StackContext {
         zeros(config.mtu_bytes) {
     retired.reserve(config.max_connections);
     if (config.finds_router)
-      routers.emplace(neighbours, static_cast<std::uint32_t>(config.max_connections));
+      routers.emplace(neighbours, solicitor, static_cast<std::uint32_t>(config.max_connections));
+    if (config.finds_address) advertised.emplace(config.mac, config.shard.index == 0);
   }
 
   // Payload of a full-size segment without options.
@@ -61,6 +64,10 @@ struct StackContext {
     return static_cast<std::uint16_t>(config.mtu_bytes - config.ip_header_bytes() -
                                       wire::kTcpBytes);
   }
+  bool hears_routers() const { return routers || advertised; }
+  bool has_address() const { return config.address.address != IpAddress(); }
+  // The lifetime of our address is over.
+  bool has_lost_address() const { return advertised && has_address() && !advertised->is_valid(); }
   Endpoint local(std::uint16_t port) const { return {config.address.address, port}; }
 
   StreamAcceptor* find_listener(std::uint16_t port) const {
@@ -141,6 +148,8 @@ struct StackContext {
   WorkQueue ready;  // Connections that may have something to send.
   ControlQueue control;
   Neighbours neighbours;
+  RouterSolicitor solicitor;
+  std::optional<AdvertisedAddress> advertised;  // Where the config names no address.
   std::optional<Routers> routers;  // Where the config names no gateway but is to find one.
   PollGaps poll_gaps;
   Duration rto_floor{};

@@ -3,7 +3,8 @@
 //
 // ICMPv6 (RFC 4443): errors and echo as in stack_icmp.cc, neighbour discovery (RFC 4861), and the
 // reports by which switches learn that this host listens to its solicited-node group (RFC 3810).
-// Redirects are ignored: the config names the gateway, or routers do (stack_routers.cc).
+// Redirects are ignored: the config names the gateway, or routers do (stack_routers.cc). A NIC that
+// takes its address from a router hears nothing but advertisements of routers before.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -32,10 +33,11 @@ void Stack::Impl::on_icmpv6(TimePoint now, RxFrame& frame, const wire::ParsedFra
       std::span(beginning).first(std::min<std::size_t>(parsed.payload_bytes, beginning.size()));
   copy_payload(frame, parsed, head);
   if (head.size() == parsed.payload_bytes) {
-    if (const auto message = wire::parse_neighbour_message(parsed.ip, head))
-      return on_neighbour_message(now, frame, parsed, *message);
-    if (context.routers && wire::is_router_advertisement(head))
+    if (context.hears_routers() && wire::is_router_advertisement(head))
       return on_router_advertisement(now, frame, parsed, head);
+    if (const auto message = wire::parse_neighbour_message(parsed.ip, head);
+        message && context.has_address())
+      return on_neighbour_message(now, frame, parsed, *message);
   }
   if (!may_come_from(parsed)) {
     ++context.counters.rx_not_for_us;
@@ -139,7 +141,6 @@ void Stack::Impl::probe_own_address(TimePoint now) {
   probe_due = false;
   probed_until = now + kProbeTime;
   if (context.config.shard.index != 0) return;
-  if (context.routers) context.routers->solicit(now);
   const IpAddress own = context.config.address.address;
   const IpAddress group = wire::solicited_node(own);
   write_mld_report();

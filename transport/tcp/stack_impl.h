@@ -4,7 +4,8 @@
 // The implementation of Stack: the slots of all connections, the memory they share, and the path of
 // frames from Ethernet to a connection. stack.cc: set-up and the calls; stack_input.cc and
 // stack_icmp.cc,
-// stack_icmpv6.cc: received frames; stack_routers.cc: default routers.
+// stack_icmpv6.cc: received frames; stack_routers.cc: advertisements of
+// routers.
 #pragma once
 
 #include <array>
@@ -78,6 +79,8 @@ struct Stack::Impl {
   void on_router_advertisement(TimePoint now, RxFrame& frame, const wire::ParsedFrame& parsed,
                                std::span<const std::byte> message);
   void on_router_timers(TimePoint now);
+  TimePoint router_deadline() const;
+  void use_advertised_address();
   void write_router_solicitation();
   // Chooses the router again, and moves connections off those that are of no use.
   void review_routers(TimePoint now);

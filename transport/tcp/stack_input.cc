@@ -127,10 +127,10 @@ void Stack::Impl::pass_on(RxFrame& frame) const {
 
 // Whether the packet's source address is plausible (RFC 1122 section 3.2.1.3, RFC 9293 MUST-63): no
 // group address, and our own address only in our own frames. The MAC addresses have been checked
-// before.
+// before. Without an address of our own, no packet is for us.
 bool Stack::Impl::may_come_from(const wire::ParsedFrame& parsed) const {
   const IpPrefix& ours = context.config.address;
-  return ours.may_be_host(parsed.ip.source) &&
+  return context.has_address() && ours.may_be_host(parsed.ip.source) &&
          (parsed.ip.source != ours.address || parsed.ethernet.source == context.config.mac);
 }
 
@@ -174,6 +174,7 @@ void Stack::Impl::on_syn(TimePoint now, const wire::ParsedFrame& parsed,
     ++context.counters.rx_not_for_us;
     return;
   }
+  if (context.has_lost_address()) return on_unexpected(parsed);
   const std::uint32_t index = take_slot(now, /*for_us=*/false);
   if (index == Demux::kNone) {
     ++context.counters.syn_dropped_table_full;

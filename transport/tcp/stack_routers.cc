@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Default routers of a NIC that is to find its gateway by itself (RFC 4861 section 6.3): their
-// advertisements, our solicitations, and the connections that change their router.
+// Routers of a NIC that is to find its gateway or its address by itself (RFC 4861 section 6.3, RFC
+// 4862 section 5.5): their advertisements, our solicitations, and the connections that change their
+// router.
+#include <algorithm>
+
 #include "transport/tcp/stack_impl.h"
 #include "transport/wire/router_advertisement.h"
 
@@ -19,23 +22,51 @@ void Stack::Impl::on_router_advertisement(TimePoint now, RxFrame& frame,
   }
   const bool is_ours = parsed.ip.source == context.config.address.address ||
                        parsed.ethernet.source == context.config.mac;
-  if (is_ours || !context.routers->on_advertisement(now, parsed.ip.source, *advertisement)) {
+  if (is_ours) {
     ++context.counters.rx_not_for_us;
     return;
   }
-  review_routers(now);
+  if (context.advertised &&
+      context.advertised->on_advertisement(now, parsed.ip.source, *advertisement))
+    use_advertised_address();
+  // Routers are asked from our address.
+  if (context.routers && context.has_address()) {
+    if (!context.routers->on_advertisement(now, parsed.ip.source, *advertisement)) {
+      ++context.counters.rx_not_for_us;
+      return;
+    }
+    review_routers(now);
+  }
+  if ((!context.routers || context.routers->has_one()) &&
+      (!context.advertised || context.advertised->is_valid()))
+    context.solicitor.stop();
   pass_on(frame);
 }
 
+void Stack::Impl::use_advertised_address() {
+  const IpPrefix own = context.advertised->taken()->address;
+  context.config.address = own;
+  context.neighbours.set_address(own);
+  context.ports.set_address(own.address);
+  probe_due = true;
+}
+
+TimePoint Stack::Impl::router_deadline() const {
+  TimePoint next = context.solicitor.next_deadline();
+  if (context.routers) next = std::min(next, context.routers->next_deadline());
+  if (context.advertised) next = std::min(next, context.advertised->next_deadline());
+  return next;
+}
+
 void Stack::Impl::on_router_timers(TimePoint now) {
-  Routers& routers = *context.routers;
-  if (now >= routers.next_deadline()) {
-    routers.on_timers(now);
-    if (routers.take_solicitation(now)) write_router_solicitation();
-    review_routers(now);
-  } else if (context.neighbours.take_news()) {
-    review_routers(now);
+  const bool is_due = now >= router_deadline();
+  if (is_due && context.advertised) {
+    context.advertised->on_timers(now);
+    if (context.has_lost_address()) context.solicitor.seek(now);
   }
+  if (is_due && context.routers) context.routers->on_timers(now);
+  if (context.solicitor.take(now)) write_router_solicitation();
+  if (context.routers && (is_due || context.neighbours.take_news())) review_routers(now);
 }
 
 void Stack::Impl::write_router_solicitation() {

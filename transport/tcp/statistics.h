@@ -94,6 +94,28 @@ struct Reroute {
   std::uint32_t evidence = 0;  // The number of these.
 };
 
+// The address of a NIC that takes it from a router's advertisement (advertised_address.h).
+struct TakenAddress {
+  IpPrefix address;
+  IpAddress router;
+  TimePoint valid_until{};
+  TimePoint preferred_until{};  // Later it is deprecated: another one would be better.
+};
+
+struct AddressChange {
+  enum class Kind : std::uint8_t {
+    kDeprecated,   // Its preferred lifetime is over; it is used nevertheless.
+    kEnded,        // Its valid lifetime is over: new connections fail.
+    kRenewed,      // After one of the two: an advertisement gives it new lifetimes.
+    kOtherPrefix,  // A router advertises another prefix, too; noted once.
+  };
+  Kind kind{};
+  IpAddress own;
+  IpPrefix prefix;  // The advertised one.
+  IpAddress router;
+  Duration valid{};  // The rest of the valid lifetime.
+};
+
 // Changes that were not fetched yet. Several at one time: the first are kept, since connections to
 // one host find the same.
 template <class Change>

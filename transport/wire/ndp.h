@@ -38,20 +38,28 @@ inline constexpr std::size_t kEmittedNdpBytes = kNdpBytes + kMacOptionBytes;
 inline constexpr std::uint8_t kSourceMac = 1;
 inline constexpr std::uint8_t kTargetMac = 2;
 
-// Finds the option `wanted`; other options are skipped. False: an option is empty or truncated.
-inline bool find_mac_option(std::span<const std::byte> options, std::uint8_t wanted,
-                            std::optional<MacAddress>& mac) noexcept {
+// Calls visit(type, option) for each option, its two bytes of type and length included. False: an
+// option is empty or truncated.
+template <class Visit>
+bool for_each_ndp_option(std::span<const std::byte> options, Visit&& visit) noexcept {
   while (!options.empty()) {
     if (options.size() < 2) return false;
     const std::size_t size = 8U * load_u8(options.data() + 1);
     if (size == 0 || size > options.size()) return false;
-    if (load_u8(options.data()) == wanted && size == kMacOptionBytes) {
-      mac.emplace();
-      std::memcpy(mac->bytes.data(), options.data() + 2, mac->bytes.size());
-    }
+    visit(load_u8(options.data()), options.first(size));
     options = options.subspan(size);
   }
   return true;
+}
+
+// Finds the option `wanted`; other options are skipped. False: an option is empty or truncated.
+inline bool find_mac_option(std::span<const std::byte> options, std::uint8_t wanted,
+                            std::optional<MacAddress>& mac) noexcept {
+  return for_each_ndp_option(options, [&](std::uint8_t type, std::span<const std::byte> option) {
+    if (type != wanted || option.size() != kMacOptionBytes) return;
+    mac.emplace();
+    std::memcpy(mac->bytes.data(), option.data() + 2, mac->bytes.size());
+  });
 }
 
 // `message` is whole and its checksum has been verified. nullopt for other types, and for all that

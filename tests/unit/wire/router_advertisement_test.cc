@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/router_advertisement.h"
 #include "transport/wire/checksum.h"
 
 namespace ztcp::wire {
@@ -48,6 +49,35 @@ TEST(RouterAdvertisements, HaveALifetimeAndAPreference) {
     store_u8(a.message.data() + 5, static_cast<std::uint8_t>(0xe7U | bits << 3));
     EXPECT_EQ(a.parse()->preference, kMeanings[bits]) << bits;
   }
+}
+
+TEST(RouterAdvertisements, HavePrefixesForAddresses) {
+  constexpr IpAddress kPrefix{0x2001'0db8'0000'0001ULL, 0};
+  Advertised a;
+  const auto add = [&](const test::PrefixOption& from) {
+    const auto option = test::prefix_option(from);
+    a.message.insert(a.message.end(), option.begin(), option.end());
+  };
+  add({.prefix = kPrefix, .flags = test::kOnLinkFlag});  // Not for addresses.
+  add({.prefix = kPrefix, .valid_s = 7, .preferred_s = 5, .flags = test::kAutonomousFlag});
+  add({.prefix = kPrefix, .valid_s = UINT32_MAX, .length = 200});
+  ASSERT_TRUE(a.parse());
+  ASSERT_EQ(a.parse()->prefix_count, 2U);
+  const AdvertisedPrefix first = a.parse()->prefixes[0];
+  EXPECT_EQ(first.prefix, (IpPrefix{kPrefix, 64}));
+  EXPECT_FALSE(first.is_on_link);
+  EXPECT_EQ(first.valid, std::chrono::seconds(7));
+  EXPECT_EQ(first.preferred, std::chrono::seconds(5));
+  const AdvertisedPrefix second = a.parse()->prefixes[1];
+  EXPECT_TRUE(second.is_on_link);
+  EXPECT_EQ(second.prefix.length, 200);
+  EXPECT_GT(second.valid, std::chrono::hours(24 * 365 * 100));
+  for (int i = 0; i < 20; ++i) add({.prefix = kPrefix});
+  EXPECT_EQ(a.parse()->prefix_count, RouterAdvertisement::kMostPrefixes);
+  a.message.resize(a.message.size() - 1);
+  EXPECT_FALSE(a.parse());
+  const std::vector<std::byte> shorter(24, std::byte{3});
+  EXPECT_FALSE(parse_prefix_option(3, shorter));
 }
 
 // RFC 4861 section 6.1.2.
