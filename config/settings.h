@@ -51,6 +51,12 @@ inline std::string gateway_text(IpAddress gateway) {
   return gateway == kAutoGateway ? "auto" : to_string(gateway);
 }
 
+// `address = "auto"`: taken from a router's advertisement (RFC 4862). No text has this length.
+inline constexpr IpPrefix kAutoAddress{IpAddress(), 255};
+inline std::string address_text(const IpPrefix& address) {
+  return address == kAutoAddress ? "auto" : to_string(address);
+}
+
 struct Nic {
   std::string name;  // Device name shown by NCCL: "ztcp0".
   NicDriver driver = NicDriver::kMemif;

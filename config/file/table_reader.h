@@ -157,7 +157,9 @@ class TableReader {
     return parse(key, node, out, parse_mac);
   }
   bool convert(const Key& key, const toml::node& node, IpPrefix& out) {
-    return parse(key, node, out, parse_ip_prefix);
+    return parse(key, node, out, [](std::string_view text) -> std::optional<IpPrefix> {
+      return text == "auto" ? std::optional(kAutoAddress) : parse_ip_prefix(text);
+    });
   }
   bool convert(const Key& key, const toml::node& node, std::optional<IpAddress>& out) {
     if (const auto* text = node.as_string(); text != nullptr && text->get().empty()) return true;

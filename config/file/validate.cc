@@ -124,7 +124,7 @@ class NicValidator {
       return;
     fault("mtu_bytes",
           fmt::format("mtu_bytes = {} is below {}, which IPv6 (address = \"{}\") needs",
-                      nic_.mtu_bytes, kLeastBytes, to_string(nic_.address)),
+                      nic_.mtu_bytes, kLeastBytes, address_text(nic_.address)),
           "write the MTU of the network, usually 1500, 8500 or 9000");
   }
 
@@ -137,6 +137,7 @@ class NicValidator {
 
   void validate_address() {
     if (!state_.has(key("address"))) return;
+    if (nic_.address == kAutoAddress) return validate_auto_address();
     if (const char* reason = fault_of(nic_.address))
       fault("address", fmt::format("address = \"{}\" {}", to_string(nic_.address), reason),
             "write the address that the network gave this NIC");
@@ -146,6 +147,19 @@ class NicValidator {
             fmt::format("address = \"{}\" is IPv6, which memif_role = \"mesh\" does not take",
                         to_string(nic_.address)),
             "write an IPv4 address: the NICs of a mesh are on no network");
+  }
+
+  // The other drivers have their address from the kernel, and a mesh has no router.
+  void validate_auto_address() {
+    const bool is_mesh = nic_.driver == NicDriver::kMemif && nic_.memif_role == MemifRole::kMesh;
+    if (is_mesh)
+      fault("address", "address = \"auto\", but no router advertises itself in a mesh",
+            "write an address: the NICs of a mesh are on no network");
+    else if (!is_of_userspace_tcp() || nic_.driver == NicDriver::kXdp)
+      fault("address",
+            fmt::format("address = \"auto\" is not for driver = \"{}\": the kernel has the address",
+                        driver()),
+            "write the address that ip address shows");
   }
 
   bool is_of_userspace_tcp() const {
@@ -188,10 +202,10 @@ class NicValidator {
       refuse(fmt::format(
           "needs IPv6, whose routers advertise themselves, and address = \"{}\" is IPv4",
           to_string(nic_.address)));
-    else if (gateway == own)
+    else if (gateway != kAutoGateway && gateway == own)
       refuse("is the NIC itself");
     else if (gateway != kAutoGateway && gateway.is_v4() != own.is_v4())
-      refuse(fmt::format("and address = \"{}\" are of two families", to_string(nic_.address)));
+      refuse(fmt::format("and address = \"{}\" are of two families", address_text(nic_.address)));
     else if (own.is_link_local_v6())
       refuse(
           fmt::format("leads nowhere: no router forwards packets of address = \"{}\", which is "

@@ -41,7 +41,7 @@ void validate_duplicates(ParseState& state) {
                   [](const Nic& nic) { return nic.name; });
   // Several RDMA devices may be negotiated through one address.
   validate_unique(state, "address", "addresses are unique", [](const Nic& nic) {
-    if (nic.driver == NicDriver::kVerbs) return std::string();
+    if (nic.driver == NicDriver::kVerbs || nic.address == kAutoAddress) return std::string();
     const IpAddress own = nic.address.address;
     return to_string(own) + (own.is_link_local_v6() ? "%" + nic.interface : std::string());
   });

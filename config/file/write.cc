@@ -39,7 +39,7 @@ std::string literal(const std::vector<std::uint32_t>& numbers) {
   return fmt::format("[{}]", fmt::join(numbers, ", "));
 }
 std::string literal(const MacAddress& mac) { return in_quotes(to_string(mac)); }
-std::string literal(const IpPrefix& prefix) { return in_quotes(to_string(prefix)); }
+std::string literal(const IpPrefix& address) { return in_quotes(address_text(address)); }
 std::string literal(const std::optional<IpAddress>& gateway) {
   return in_quotes(gateway ? gateway_text(*gateway) : std::string());
 }

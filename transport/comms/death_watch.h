@@ -36,6 +36,8 @@ class DeathWatch {
   static std::shared_ptr<DeathWatch> open(const config::Fabric& fabric, const Watcher& watcher);
 
   // --- Control threads ---------------------------------------------------------------------------
+  // Replaces Watcher::address, where it was not known: before the first expect() and dial().
+  void set_address(IpAddress address) { kernel_->set_nic(address); }
   // The address that peers connect to; part of their handles.
   Endpoint endpoint() const { return kernel_->endpoint(); }
   // Accepts peers that have a handle with this cookie.

@@ -82,7 +82,8 @@ std::string device_line(const config::Fabric& fabric, const config::Nic& nic,
   return fmt::format(
       "{}: userspace TCP, {}, {}, {}, {}, {}, MTU {}{}, {}, {}, {}; {}; GPUDirect RDMA off: "
       "userspace TCP ends in host memory",
-      device.name, nic_text(nic), to_string(nic.address), speed_text(nic, device), gpu_text(nic),
+      device.name, nic_text(nic), config::address_text(nic.address), speed_text(nic, device),
+      gpu_text(nic),
       nic.numa_node < 0 ? "NUMA node unknown" : fmt::format("NUMA node {}", nic.numa_node),
       nic.mtu_bytes, marks_text(nic), plan::lanes_text(plan), plan::helpers_text(plan),
       pages_text(fabric, nic), path_text(fabric, nic));

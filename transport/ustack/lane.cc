@@ -66,6 +66,12 @@ std::string Lane::down_advice() const {
   return "no carrier on " + link_description_ + ": " + (limits.empty() ? carrier_advice_ : limits);
 }
 
+std::string Lane::advice_for(Errc code) const {
+  if (code != Errc::kNoRoute || !address_has_ended()) return {};
+  return "the lifetime of this NIC's address is over: look at the prefixes that the network's "
+         "routers advertise, and start the job anew";
+}
+
 // Once a second, so that a port that only negotiates again is no news.
 void Lane::check_carrier(TimePoint now) {
   if (!logs_carrier_) return;

@@ -4,8 +4,10 @@
 // One lane of a NIC as a comms::Backend: its link, its engine and their turns.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/worker_threads.h"
@@ -57,9 +59,14 @@ class Lane final : public comms::Backend, private TurnEvents {
   std::string lost_reason() const override { return nic_log_.lost_reason(state()); }
   const char* lost_advice() const override { return NicLog::lost_advice(state()); }
   Error lost_error() const override { return NicLog::lost_error(state()); }
+  std::string advice_for(Errc code) const override;
+  // The address was taken from a router, and its lifetime is over.
+  bool address_has_ended() const { return address_has_ended_; }
 
   // With the baton held: see tcp::Stack.
   bool awaits_router() { return engine_.stack().awaits_router(); }
+  std::optional<tcp::TakenAddress> taken_address() { return engine_.stack().taken_address(); }
+  void take_address(const tcp::TakenAddress& taken) { engine_.stack().take_address(taken); }
 
   // The NIC has a carrier of its own, whose loss is logged while a job runs: a port or a tap. A
   // memif or a mesh goes down whenever its peer ends. To be called before the first turn.
@@ -85,6 +92,10 @@ class Lane final : public comms::Backend, private TurnEvents {
   void on_router(TimePoint now, const tcp::RouterChange& change) override {
     nic_log_.router(now, change);
   }
+  void on_address(TimePoint now, const tcp::AddressChange& change) override {
+    address_has_ended_ = engine_.stack().has_lost_address();
+    nic_log_.address(now, change);
+  }
   void on_nobody_left(TimePoint now) override { nic_log_.nobody_left(now, counts()); }
   void on_watch(TimePoint now) override;
 
@@ -99,6 +110,7 @@ class Lane final : public comms::Backend, private TurnEvents {
   Engine engine_;
   bool logs_carrier_ = false;
   bool has_logged_down_ = false;
+  std::atomic<bool> address_has_ended_ = false;
   // Time and counters at the last check for losses (on_watch()).
   TimePoint checked_for_losses_;
   std::uint64_t sent_before_ = 0;

@@ -52,7 +52,7 @@ class Nic final : public comms::Nic {
 
   PeerHandle issue_handle(const msg::Cookie& cookie) override;
 
-  const config::Nic config;
+  config::Nic config;  // Its address, if "auto", is replaced by the one taken, before any use.
   // ~Nic() ends the pollers before these members, which they use, are destroyed.
   std::unique_ptr<NicClaim> claim;
   // Maps sessions to lanes and balances them; null unless the lanes are shards.

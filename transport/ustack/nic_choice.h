@@ -35,7 +35,8 @@ NicChoice choose_nics(std::span<const config::Nic> nics, const ProcessGpus& gpus
 // on, else the one at local_rank; empty: not known before a NIC is claimed.
 std::vector<std::size_t> expected_nics(std::span<const config::Nic> nics, const ProcessGpus& gpus);
 
-// Why no frame from `nic` can reach `peer`: "has no route to ..."; empty: nothing prevents it.
+// Why no frame from `nic` can reach `peer`, as far as its address is known: "has no route to ...";
+// empty: nothing prevents it.
 std::string obstacle(const config::Nic& nic, const ListenAddress& peer);
 
 // Whether another NIC may carry the traffic of the one NCCL asked for. NICs of another driver are

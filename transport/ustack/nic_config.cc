@@ -49,7 +49,8 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   const auto ms = [](std::uint32_t n) { return std::chrono::milliseconds(n); };
   EngineConfig out;
   out.stack.mac = link.mac;
-  out.stack.address = nic.address;
+  out.stack.finds_address = nic.address == config::kAutoAddress;
+  out.stack.address = out.stack.finds_address ? IpPrefix(IpAddress(), 128) : nic.address;
   out.stack.gateway = nic.gateway.value_or(IpAddress());
   out.stack.finds_router = nic.gateway == config::kAutoGateway;
   if (nic.driver == config::NicDriver::kXdp) {
@@ -122,7 +123,7 @@ DeviceProperties device_properties(const config::Fabric& fabric, const config::N
   out.nccl_devices = nccl_devices(fabric, nic, fabric.tunes_channels);
   out.host_pointers = true;
   out.mtu_bytes = nic.mtu_bytes;
-  out.address = to_string(nic.address.address);
+  out.address = nic.address == config::kAutoAddress ? "auto" : to_string(nic.address.address);
   out.numa_node = nic.numa_node;
   out.gpu = nic.gpu_pci.empty() ? nic.gpu_uuid : nic.gpu_pci;
   return out;

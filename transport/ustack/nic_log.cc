@@ -273,6 +273,43 @@ void NicLog::router(TimePoint now, const tcp::RouterChange& change) {
   add(is_lost ? log::Level::kWarn : log::Level::kInfo, [&] { return router_text(change); });
 }
 
+std::string address_text(const tcp::AddressChange& change) {
+  using Kind = tcp::AddressChange::Kind;
+  const std::string own = to_string(change.own);
+  const std::string router = to_string(change.router);
+  const auto valid_s = std::chrono::duration_cast<std::chrono::seconds>(change.valid).count();
+  switch (change.kind) {
+    case Kind::kDeprecated:
+      return fmt::format(
+          "the address {} is deprecated (router {}) and may be used for {} s more: the next job "
+          "should take another one; look at the prefixes that the network's routers advertise",
+          own, router, valid_s);
+    case Kind::kEnded:
+      return fmt::format(
+          "the lifetime of the address {} is over, and the router {} has not renewed it: open "
+          "connections stay, new ones fail; start the job anew, or write address = \"...\"",
+          own, router);
+    case Kind::kRenewed:
+      return fmt::format("the router {} has renewed the address {}, for {} s", router, own,
+                         valid_s);
+    case Kind::kOtherPrefix:
+      return fmt::format(
+          "the router {} advertises {}, too: this process keeps {} (only the first prefix of an "
+          "advertisement gives an address)",
+          router, to_string(change.prefix), own);
+  }
+  return {};
+}
+
+void NicLog::address(TimePoint now, const tcp::AddressChange& change) {
+  TimePoint& next = next_address_[static_cast<std::size_t>(change.kind)];
+  if (now < next) return;
+  next = now + kPathInterval;
+  using Kind = tcp::AddressChange::Kind;
+  const bool is_bad = change.kind == Kind::kDeprecated || change.kind == Kind::kEnded;
+  add(is_bad ? log::Level::kWarn : log::Level::kInfo, [&] { return address_text(change); });
+}
+
 void NicLog::nobody_left(TimePoint now, const NicCounts& counts) {
   if (now < next_nobody_left_) return;
   next_nobody_left_ = now + kNobodyLeftInterval;

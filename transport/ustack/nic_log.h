@@ -31,9 +31,12 @@ std::string warning(const Finding& finding);
 std::string path_text(const tcp::PathMtuChange& change);
 // "congestion control to 10.0.0.2: bbr, since packets are lost without a queue on the way ..."
 std::string control_text(const tcp::CongestionControlChange& change);
-// "the router fe80::2 leads to other networks now, in place of fe80::1"
+// "port 40000 to 10.0.0.2 has another flow label, since ..."
 std::string reroute_text(const tcp::Reroute& reroute);
+// "the router fe80::2 leads to other networks now, in place of fe80::1"
 std::string router_text(const tcp::RouterChange& change);
+// "the address fd00::1 may be used no longer: ..."
+std::string address_text(const tcp::AddressChange& change);
 // "address fd00::1 belongs to the host with MAC address ..., too: ..."
 std::string duplicate_text(IpAddress own, const MacAddress& other);
 
@@ -66,6 +69,8 @@ class NicLog {
   void congestion_control(TimePoint now, const tcp::CongestionControlChange& change);
   // Once a minute for each host.
   void reroute(TimePoint now, const tcp::Reroute& reroute);
+  // Once a minute for each kind of change.
+  void address(TimePoint now, const tcp::AddressChange& change);
   // Once a minute for each of the first routers.
   void router(TimePoint now, const tcp::RouterChange& change);
   void nobody_left(TimePoint now, const NicCounts& counts);
@@ -97,6 +102,7 @@ class NicLog {
     IpAddress router;
     TimePoint told{};
   };
+  std::array<TimePoint, 4> next_address_{};   // By the kind of change.
   std::array<ToldRouter, 8> told_routers_{};  // By address; the oldest is replaced.
 };
 

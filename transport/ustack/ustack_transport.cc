@@ -151,7 +151,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device,
   std::optional<std::size_t> without_route;
   Errc code = Errc::kNoDevice;
   for (const std::size_t i : choice.order) {
-    const config::Nic& nic = fabric_.nics[i];
+    const config::Nic& nic = nics_[i] != nullptr ? nics_[i]->config : fabric_.nics[i];
     if (!can_stand_in(wanted, nic)) {
       unable[i] = "has another driver";
       continue;
@@ -185,10 +185,12 @@ Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device,
     return tl::unexpected(lost->lost_error());
   }
   if (code == Errc::kNoRoute) {
-    const config::Nic& nic = fabric_.nics[*without_route];
+    const std::shared_ptr<Nic>& open = nics_[*without_route];
+    const config::Nic& nic = open != nullptr ? open->config : fabric_.nics[*without_route];
     const bool is_walled = config::is_mesh(nic) || peer->in_shared_memory;
-    log::warn("{}: no route from {} to {}: it {}: {} in {}", nic.name, to_string(nic.address),
-              to_string(peer->endpoint.address), unable[*without_route],
+    log::warn("{}: no route from {} to {}: it {}: {} in {}", nic.name,
+              config::address_text(nic.address), to_string(peer->endpoint.address),
+              unable[*without_route],
               is_walled ? "give both ends NICs of one network"
                         : "give both NICs addresses of one family, and put them in one subnet or "
                           "give the NIC a gateway",
@@ -237,7 +239,6 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   nic->claim = std::move(claim);
   nic->link_timeout = std::chrono::milliseconds(fabric_.tcp.connect_timeout_ms);
   nic->memory_timeout.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
-  nic->listen_endpoint = {config.address.address, fabric_.messages.listen_port};
   auto [links, taps] = whole_links(ZTCP_TRY(source_->open(config)));
   const link::LinkCapabilities caps = links.front()->capabilities();
   if (caps.shards > 1) nic->places = std::make_shared<comms::SharedPlaces>(caps.shards);
@@ -262,11 +263,19 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   // The first poller's thread looks at all pollers, so all exist before it starts.
   for (const auto& poller : nic->pollers) ZTCP_CHECK(poller->start());
   captures_.add(source_->run_dir(), config.name, caps, std::move(taps));
+  std::string from;
+  if (config.address == config::kAutoAddress) {
+    const tcp::TakenAddress taken = ZTCP_TRY(await_address(fabric_, *nic));
+    nic->config.address = taken.address;
+    if (nic->death_watch != nullptr) nic->death_watch->set_address(taken.address.address);
+    from = fmt::format(" (advertised by the router {})", to_string(taken.router));
+  }
+  nic->listen_endpoint = {nic->config.address.address, fabric_.messages.listen_port};
 
   log::info(
-      "{}: {}, {} {}, MTU {}, checksum {}, segmentation {}, {}, congestion control {}, "
+      "{}: {}, {}{} {}, MTU {}, checksum {}, segmentation {}, {}, congestion control {}, "
       "port {}, {}, {}",
-      config.name, description, to_string(config.address), to_string(caps.mac),
+      config.name, description, to_string(nic->config.address), from, to_string(caps.mac),
       std::min(caps.mtu_bytes, config.mtu_bytes), checksum_text(caps),
       caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
       caps.zero_copy ? "zero-copy send" : "sends copy once",
@@ -332,6 +341,12 @@ Result<std::unique_ptr<Listener>> UstackTransport::listen(int device, const Comm
   const std::size_t index = ZTCP_TRY(checked(device));
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<Nic> nic = ZTCP_TRY(own_nic(index, nullptr));
+  const auto& lane = static_cast<const Lane&>(nic->pollers.front()->backend());
+  if (lane.address_has_ended()) {
+    log::warn("{}: no listening at {}: {}", nic->config.name, to_string(nic->config.address),
+              lane.advice_for(Errc::kNoRoute));
+    return fail(Errc::kNoRoute, "end of the address's lifetime");
+  }
   return comms::CommListener::open(
       nic, classes_.settings_for(options, nic->config.name, nic->config.dscp));
 }

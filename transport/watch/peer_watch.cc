@@ -65,7 +65,10 @@ bool is_later(int error) { return error == EAGAIN || error == EWOULDBLOCK || err
 }  // namespace
 
 PeerWatch::PeerWatch(const Config& config)
-    : config_(config), pid_(static_cast<std::uint32_t>(getpid())), host_(host_name()) {}
+    : config_(config),
+      pid_(static_cast<std::uint32_t>(getpid())),
+      host_(host_name()),
+      nic_(config.nic) {}
 
 Result<std::unique_ptr<PeerWatch>> PeerWatch::open(const Config& config) {
   std::unique_ptr<PeerWatch> out(new PeerWatch(config));
@@ -94,6 +97,11 @@ bool PeerWatch::watch(int fd, std::uint64_t id, std::uint32_t events) {
   event.data.u64 = id;
   return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0 ||
          (errno == EEXIST && epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) == 0);
+}
+
+void PeerWatch::set_nic(IpAddress nic) {
+  const std::lock_guard lock(mutex_);
+  nic_ = nic;
 }
 
 void PeerWatch::expect(const Proof& proof) {
@@ -278,7 +286,7 @@ bool PeerWatch::say_hello(const Conversation& c) {
   Hello hello;
   hello.pid = pid_;
   hello.flags = config_.shares_nic ? kSharesNic : 0;
-  hello.nic = {htobe64(config_.nic.high), htobe64(config_.nic.low)};
+  hello.nic = {htobe64(nic_.high), htobe64(nic_.low)};
   hello.proof = c.proof;
   std::copy_n(host_.begin(), std::min(host_.size(), kHostBytes), hello.host.begin());
   // A message this short fits into a new socket's buffer as a whole.

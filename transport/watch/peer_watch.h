@@ -63,6 +63,8 @@ class PeerWatch {
   };
   static Result<std::unique_ptr<PeerWatch>> open(const Config& config);
 
+  // Replaces Config::nic, where it was not known: before the first expect() and dial().
+  void set_nic(IpAddress nic);
   // The address that peers dial.
   Endpoint endpoint() const { return endpoint_; }
   // Accepts callers with this proof.
@@ -125,6 +127,7 @@ class PeerWatch {
   Fd listener_;
 
   mutable std::mutex mutex_;  // Guards the members below.
+  IpAddress nic_;
   Table conversations_;
   std::size_t greeting_ = 0;  // Conversations that are not kUp.
   std::uint64_t last_id_ = kListener;

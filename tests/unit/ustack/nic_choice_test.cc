@@ -132,6 +132,13 @@ TEST(Obstacle, OfIpv6IsTheFamilyOrAMissingGateway) {
   EXPECT_EQ(obstacle(n, at("fd01::2")), "has no route to fd01::2") << "no router forwards it";
 }
 
+TEST(Obstacle, IsUnknownBeforeARouterGaveTheAddress) {
+  config::Nic n;
+  n.address = config::kAutoAddress;
+  EXPECT_EQ(obstacle(n, at("2001:db8::2")), "");
+  EXPECT_EQ(obstacle(n, at("10.77.1.1")), "has no route to 10.77.1.1") << "it will be IPv6";
+}
+
 TEST(Obstacle, IsPresentBetweenSharedMemoryAndANetwork) {
   config::Nic n;
   n.address = *parse_ipv4_prefix("10.77.1.10/24");

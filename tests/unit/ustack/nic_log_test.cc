@@ -251,6 +251,36 @@ TEST(NicLog, LogsTheRouterOnceAMinute) {
   EXPECT_EQ(deferred_log.take().size(), 1U);
 }
 
+TEST(NicLog, LogsEachChangeOfTheAddressOnceAMinute) {
+  using Kind = tcp::AddressChange::Kind;
+  comms::DeferredLog deferred_log;
+  NicLog log("ztcp0", "memory", deferred_log);
+  const auto text = [&](Kind kind, TimePoint now = kNow) {
+    log.address(now, {.kind = kind,
+                      .own = *parse_ip("2001:db8::1"),
+                      .prefix = *parse_ip_prefix("2001:db9::/64"),
+                      .router = *parse_ip("fe80::a"),
+                      .valid = 90s});
+    const auto lines = deferred_log.take();
+    return lines.empty() ? std::string() : lines[0].text;
+  };
+  EXPECT_EQ(text(Kind::kDeprecated),
+            "ztcp0: the address 2001:db8::1 is deprecated (router fe80::a) and may be used for 90 "
+            "s more: the next job should take another one; look at the prefixes that the network's "
+            "routers advertise");
+  EXPECT_EQ(text(Kind::kRenewed),
+            "ztcp0: the router fe80::a has renewed the address 2001:db8::1, for 90 s");
+  EXPECT_EQ(text(Kind::kEnded),
+            "ztcp0: the lifetime of the address 2001:db8::1 is over, and the router fe80::a has "
+            "not renewed it: open connections stay, new ones fail; start the job anew, or write "
+            "address = \"...\"");
+  EXPECT_EQ(text(Kind::kOtherPrefix),
+            "ztcp0: the router fe80::a advertises 2001:db9::/64, too: this process keeps "
+            "2001:db8::1 (only the first prefix of an advertisement gives an address)");
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(text(Kind::kDeprecated) + text(Kind::kRenewed), "");
+  EXPECT_NE(text(Kind::kDeprecated, kNow + NicLog::kPathInterval), "");
+}
+
 // Some jobs open and close connections in a loop.
 TEST(NicLog, LogsNoConnectionLeftAtMostOnceAMinute) {
   comms::DeferredLog deferred_log;

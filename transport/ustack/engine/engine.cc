@@ -52,12 +52,13 @@ void Engine::check(TimePoint now, const TurnContext& context) {
   while (const auto change = stack_.take_path_change()) context.events.on_path_mtu(now, *change);
   if (const auto other = stack_.duplicate(); other && !told_duplicate_) {
     told_duplicate_ = true;
-    context.events.on_duplicate_address(config_.stack.address.address, *other);
+    context.events.on_duplicate_address(stack_.address(), *other);
   }
   while (const auto change = stack_.take_control_change())
     context.events.on_congestion_control(now, *change);
   while (const auto reroute = stack_.take_reroute()) context.events.on_reroute(now, *reroute);
   while (const auto change = stack_.take_router_change()) context.events.on_router(now, *change);
+  while (const auto change = stack_.take_address_change()) context.events.on_address(now, *change);
   const LinkState state = context.link.state();
   if (state != link_state_) {
     link_state_ = state;

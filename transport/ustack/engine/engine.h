@@ -71,6 +71,7 @@ class TurnEvents {
   virtual void on_congestion_control(TimePoint, const tcp::CongestionControlChange&) {}
   virtual void on_reroute(TimePoint, const tcp::Reroute&) {}
   virtual void on_router(TimePoint, const tcp::RouterChange&) {}
+  virtual void on_address(TimePoint, const tcp::AddressChange&) {}
   // The last client was destroyed.
   virtual void on_nobody_left(TimePoint now) = 0;
   // Every Engine::kWatchInterval.
@@ -177,9 +178,7 @@ class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
                        const DialSettings& settings) override;
   msg::PathEvents* path_events() override { return config_.path_events; }
   bool has_spare_stream() const override { return has_spare_for(stack_.connections() + 1); }
-  Endpoint listening() const override {
-    return {config_.stack.address.address, config_.listen_port};
-  }
+  Endpoint listening() const override { return {stack_.address(), config_.listen_port}; }
   bool has_spare_for(std::size_t connections) const;
 
   const EngineConfig config_;

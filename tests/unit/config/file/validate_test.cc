@@ -197,6 +197,18 @@ INSTANTIATE_TEST_SUITE_P(
                     "gateway = \"auto\" leads nowhere"},
         MessageCase{"gateway_is_advertised_over_ipv4", nic_with("name", "gateway = \"auto\"\nname"),
                     "3:11", "gateway = \"auto\" needs IPv6"},
+        MessageCase{"auto_address_of_a_kernels_interface", of(kSocketNic, "10.0.0.1/24", "auto"),
+                    "5:11", "address = \"auto\" is not for driver = \"socket\"", "ip address"},
+        MessageCase{"auto_address_of_a_mesh",
+                    "schema = 1\n" + replaced(mesh_section("ztcp0", 1, 1), "10.0.0.1/24", "auto") +
+                        mesh_section("ztcp1", 2, 1),
+                    "5:11", "address = \"auto\", but no router advertises itself in a mesh"},
+        MessageCase{"auto_address_with_an_ipv4_gateway",
+                    nic_with("10.0.0.1/24\"", "auto\"\ngateway = \"10.0.0.9\""), "6:11",
+                    "gateway = \"10.0.0.9\" and address = \"auto\" are of two families"},
+        MessageCase{"auto_address_with_a_small_mtu",
+                    nic_with("10.0.0.1/24\"", "auto\"\nmtu_bytes = 1279"), "6:13",
+                    "which IPv6 (address = \"auto\")"},
         MessageCase{"v6_of_a_mesh",
                     "schema = 1\n" +
                         replaced(mesh_section("ztcp0", 1, 1), "10.0.0.1/24", "fd00::1/64") +

@@ -101,6 +101,23 @@ TEST(Write, AnAdvertisedGatewayIsAuto) {
   EXPECT_EQ(*result.fabric, fabric);
 }
 
+TEST(Write, AnAdvertisedAddressIsAuto) {
+  Fabric fabric = some_fabric(NicDriver::kPci);
+  fabric.nics.front().address = kAutoAddress;
+  fabric.nics.front().gateway = kAutoGateway;
+  Nic second = fabric.nics.front();
+  second.name = "other";
+  second.mac.bytes[5] = 0x77;
+  second.pci = "0000:77:00.0";
+  second.gateway.reset();
+  fabric.nics.push_back(second);
+  const std::string text = to_toml(fabric);
+  EXPECT_NE(text.find("\naddress = \"auto\"\n"), std::string::npos);
+  const auto result = parse(text, fabric.path);
+  ASSERT_TRUE(result.fabric) << to_string(result.problems.front());
+  EXPECT_EQ(*result.fabric, fabric);
+}
+
 TEST(Write, PutsACommentAboveEachKey) {
   const std::string text = to_toml(some_fabric(NicDriver::kMemif));
   std::string previous;
