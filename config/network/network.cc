@@ -59,6 +59,8 @@ void take_address(const netlink::Message& message, Network& network) {
   address.secondary = (fixed.ifa_flags & IFA_F_SECONDARY) != 0;
   constexpr unsigned kUnusable = IFA_F_TENTATIVE | IFA_F_DADFAILED | IFA_F_DEPRECATED;
   address.is_usable = !is_ipv6 || (fixed.ifa_flags & kUnusable) == 0;
+  // The kernel, NetworkManager and systemd-networkd set this flag for addresses of no other origin.
+  address.is_advertised = (attributes.number(IFA_FLAGS) & IFA_F_MANAGETEMPADDR) != 0;
   // IFA_LOCAL is the local address; IFA_ADDRESS equals it, except on point-to-point links.
   if (const auto own = attributes.find(attributes.has(IFA_LOCAL) ? IFA_LOCAL : IFA_ADDRESS))
     address.prefix.address = ip_of(*own, is_ipv6);

@@ -25,6 +25,7 @@ struct InterfaceAddress {
   IpPrefix prefix;
   bool secondary = false;            // IPv6: temporary (RFC 8981).
   bool is_usable = true;             // IPv6: neither tentative nor a duplicate nor deprecated.
+  bool is_advertised = false;        // IPv6: formed out of a router's advertisement (RFC 4862).
   std::uint32_t valid_s = kForever;  // Smaller: leased, ends unless it is renewed.
 };
 

@@ -17,6 +17,7 @@
 #include "config/machine/readings.h"
 #include "config/network/reserved.h"
 #include "config/settings.h"
+#include "core/interface_identifier.h"
 #include "core/nic_families.h"
 
 namespace ztcp::config {
@@ -187,6 +188,9 @@ void choose_address(const View& view, HostNic& nic) {
       continue;
     }
     nic.address = address->prefix;
+    nic.is_address_advertised =
+        address->is_advertised && address->prefix.length == 64 &&
+        address->prefix.address == address_of_mac(address->prefix.address, nic.mac);
     nic.address_interface = interface->name;
     nic.valid_s = address->valid_s;
     nic.vlan_id = interface->vlan_id;

@@ -43,6 +43,9 @@ struct HostNic {
   std::uint32_t speed_mbps = 0;  // 0: unknown.
   std::int32_t numa_node = -1;
   std::optional<IpPrefix> address;
+  // A router gave the address, and its second half is the MAC address's, so that ztcp would take
+  // the same one (`address = "auto"`).
+  bool is_address_advertised = false;
   std::string address_interface;  // The interface with the address: "eth1", or "eth1.100" above it.
   std::uint32_t valid_s = InterfaceAddress::kForever;  // Smaller: leased.
   std::uint16_t vlan_id = 0;

@@ -242,6 +242,7 @@ void Tree::add_address(const Words& words) {
   address.prefix = *prefix;
   if (const auto it = words.find("valid"); it != words.end())
     address.valid_s = static_cast<std::uint32_t>(std::stoul(it->second));
+  address.is_advertised = words.contains("advertised");
   config::Interface& interface = interface_named(need(words, "if"));
   (prefix->address.is_v4() ? interface.ipv4 : interface.ipv6).push_back(address);
 }

@@ -31,7 +31,7 @@ std::string warning(const Finding& finding);
 std::string path_text(const tcp::PathMtuChange& change);
 // "congestion control to 10.0.0.2: bbr, since packets are lost without a queue on the way ..."
 std::string control_text(const tcp::CongestionControlChange& change);
-// "port 40000 to 10.0.0.2 has another flow label, since ..."
+// "the flow from port 40000 to fd00::2:7471 changed its IPv6 flow label to leave its path, ..."
 std::string reroute_text(const tcp::Reroute& reroute);
 // "the router fe80::2 leads to other networks now, in place of fe80::1"
 std::string router_text(const tcp::RouterChange& change);

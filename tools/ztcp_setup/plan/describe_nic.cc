@@ -49,7 +49,7 @@ void record(const PlanInput& input, const config::HostNic& found, config::Nic& n
   nic.mtu_bytes = static_cast<std::uint16_t>(std::clamp(found.mtu_bytes, 576U, 9216U));
   if (found.speed_mbps != 0) nic.speed_mbps = found.speed_mbps;
   if (!found.address) return;
-  nic.address = *found.address;
+  nic.address = found.is_address_advertised ? config::kAutoAddress : *found.address;
   nic.gateway = found.gateway;
   nic.vlan_id = found.vlan_id;
   if (nic.vlan_id == 0) nic.vlan_priority = -1;
@@ -59,7 +59,8 @@ void record(const PlanInput& input, const config::HostNic& found, config::Nic& n
                           to_string(*found.address), found.address_interface,
                           fmt::join(found.left_out, ", ")),
               fmt::format("ztcp_setup --keep {} leaves the NIC to the kernel", found.interface));
-  record_lease(input, found, plan);
+  // ztcp renews what routers advertise.
+  if (!found.is_address_advertised) record_lease(input, found, plan);
 }
 
 // The kernel driver's limit also holds for ztcp's own driver. It is unknown for a NIC that ztcp has

@@ -88,12 +88,13 @@ std::string pairs_text(const Plan& plan) {
     const std::uint32_t mtu_bytes = plan.sockets ? found.mtu_bytes : nic.mtu_bytes;
     const std::uint32_t mbps =
         plan.sockets && nic.speed_mbps == 0 ? found.speed_mbps : nic.speed_mbps;
-    table.add(
-        {nic.name, or_dash(gpu.pci), or_dash(gpu.model),
-         number_or_dash(nic.numa_node, nic.numa_node >= 0), found.pci,
-         or_dash(plan.sockets ? nic.interface : found.interface), or_dash(found.driver),
-         addressed ? to_string(nic.address) : "-", number_or_dash(nic.vlan_id, nic.vlan_id > 0),
-         number_or_dash(mtu_bytes, mtu_bytes > 0), number_or_dash(mbps, mbps > 0), pair.reason});
+    table.add({nic.name, or_dash(gpu.pci), or_dash(gpu.model),
+               number_or_dash(nic.numa_node, nic.numa_node >= 0), found.pci,
+               or_dash(plan.sockets ? nic.interface : found.interface), or_dash(found.driver),
+               addressed ? config::address_text(nic.address) : "-",
+               number_or_dash(nic.vlan_id, nic.vlan_id > 0),
+               number_or_dash(mtu_bytes, mtu_bytes > 0), number_or_dash(mbps, mbps > 0),
+               pair.reason});
   }
   return table.text();
 }

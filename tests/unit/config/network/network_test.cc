@@ -90,6 +90,24 @@ TEST(Network, ReadsAddressesAndTheirLifetime) {
   EXPECT_TRUE(addresses[1].secondary);
 }
 
+TEST(Network, KnowsAnAddressThatARouterAdvertised) {
+  Network network;
+  take(link_with_mtu(3, "eth1"), network);
+  ifaddrmsg fixed{};
+  fixed.ifa_family = AF_INET6;
+  fixed.ifa_prefixlen = 64;
+  fixed.ifa_index = 3;
+  const std::array<std::uint64_t, 2> own{htobe64(0x2001'0db8ULL << 32), htobe64(5)};
+  for (const std::uint32_t flags : {IFA_F_PERMANENT, IFA_F_MANAGETEMPADDR})
+    take(Message(RTM_NEWADDR, fixed).with(IFA_ADDRESS, own).with(IFA_FLAGS, flags).bytes(),
+         network);
+  const auto& addresses = network.find("eth1")->ipv6;
+  ASSERT_EQ(addresses.size(), 2U);
+  EXPECT_EQ(to_string(addresses[1].prefix), "2001:db8::5/64");
+  EXPECT_FALSE(addresses[0].is_advertised);
+  EXPECT_TRUE(addresses[1].is_advertised);
+}
+
 TEST(Network, ReadsRoutesOfAnyTableAndOverSeveralHops) {
   Network network;
   rtmsg fixed{};

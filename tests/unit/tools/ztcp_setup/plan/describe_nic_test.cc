@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
+#include <algorithm>
 #include <cstring>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "config/file/load.h"
+#include "core/interface_identifier.h"
 #include "tests/unit/tools/ztcp_setup/bare_machine.h"
 #include "tests/unit/tools/ztcp_setup/tree_plan.h"
 #include "tools/ztcp_setup/local/local.h"
@@ -77,6 +79,33 @@ TEST(DescribeNic, AnIpv6AddressIsTakenWhereThereIsNoOther) {
     return;
   }
   FAIL() << "eth3 is not taken";
+}
+
+// ztcp renews such an address, and takes it again where it is made of the MAC address.
+TEST(DescribeNic, AnAdvertisedAddressIsTakenFromTheRouterAgain) {
+  const auto address_of = [](const std::string& line) -> std::string {
+    std::string text = tree_text("cloud-flat");
+    const std::string only = "address if=eth3 ip=10.77.3.5/24\n";
+    text.replace(text.find(only), only.size(), line);
+    FakeHost host(text);
+    const Plan plan = plan_of(host, without_iommu());
+    if (!plan.fabric) return "no plan";
+    for (std::size_t i = 0; i < plan.pairs.size(); ++i) {
+      if (plan.topology.nics[plan.pairs[i].nic].interface != "eth3") continue;
+      const bool warns = std::ranges::any_of(
+          plan.notes, [](const config::Check& check) { return check.name == "lease"; });
+      return config::address_text(plan.fabric->nics[i].address) + (warns ? ", leased" : "");
+    }
+    return "eth3 is not taken";
+  };
+  const std::string own =
+      to_string(address_of_mac({0x2001'0db8ULL << 32, 0}, {{0x52, 0x54, 0, 0xaa, 0, 3}}));
+  EXPECT_EQ(address_of("address if=eth3 valid=3600 advertised=1 ip=" + own + "/64\n"), "auto");
+  EXPECT_EQ(address_of("address if=eth3 valid=3600 advertised=1 ip=2001:db8::5/64\n"),
+            "2001:db8::5/64, leased")
+      << "stable-privacy: ztcp would take another one";
+  EXPECT_EQ(address_of("address if=eth3 valid=3600 ip=" + own + "/64\n"), own + "/64, leased")
+      << "DHCPv6";
 }
 
 // The router may change while ztcp has the NIC. A route that leads to one network alone is kept.
