@@ -164,11 +164,12 @@ def expect_verified(jobs):
 
 
 def all_reduce(machines, size="--min 8 --max 256K --factor 8", pmd="net_virtio", **options):
-    """8 B to 256 KiB over a NIC with DPDK driver `pmd`."""
+    """8 B to 256 KiB over a NIC with DPDK driver `pmd`; returns the ranks' jobs."""
     jobs = start_ranks(machines, f"--op all_reduce {size} --iters 2 --warmup 1 --check", **options)
     expect_verified(jobs)
     for job in jobs:
         expect(pmd, job.output, job)
+    return jobs
 
 
 def start_transfer(lab, machines, rail=1, iterations=200, **options):

@@ -5,12 +5,15 @@
 One Wire per rail. Each machine's NIC connects to the socket; a frame goes to all other machines.
 Runs in a thread of the lab; `loss` and `largest` may be changed at any time.
 """
+import ipaddress
 import os
+import queue
 import random
 import selectors
 import socket
 import struct
 import threading
+import time
 
 # Frames for a machine that doesn't read; beyond it they are dropped, as by a switch.
 QUEUE_BYTES = 1 << 20
@@ -34,6 +37,7 @@ class Wire(threading.Thread):
         self._random = random.Random(seed)
         self._selector = selectors.DefaultSelector()
         self._ports = []
+        self._injected = queue.SimpleQueue()
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(path)
         self._listener.listen()
@@ -44,9 +48,16 @@ class Wire(threading.Thread):
         return (f"{self.forwarded} frames forwarded, {self.lost} lost, {self.oversized} too long, "
                 f"{self.overflowed} dropped for a full queue")
 
+    def inject(self, frame):
+        """Sends a frame of no machine to all machines, within a second. Any thread."""
+        self._injected.put(frame)
+
     def run(self):
         while True:
-            for key, events in self._selector.select():
+            while not self._injected.empty():
+                frame = self._injected.get()
+                self._pass_on(struct.pack(">I", len(frame)) + frame, self._ports)
+            for key, events in self._selector.select(timeout=1):
                 if key.data is None:
                     self._ports.append(Port(self._listener.accept()[0]))
                     self._selector.register(self._ports[-1].socket, selectors.EVENT_READ,
@@ -80,13 +91,14 @@ class Wire(threading.Thread):
                 passed += port.incoming[start:end]
             start = end
         del port.incoming[:start]
-        for other in list(self._ports):
-            if other is port:
-                continue
+        self._pass_on(passed, [other for other in self._ports if other is not port])
+
+    def _pass_on(self, frames, ports):
+        for other in list(ports):
             if len(other.outgoing) > QUEUE_BYTES:
                 self.overflowed += 1
                 continue
-            other.outgoing += passed
+            other.outgoing += frames
             try:
                 self._flush(other)
             except OSError:
@@ -106,3 +118,34 @@ class Wire(threading.Thread):
             self._ports.remove(port)
             self._selector.unregister(port.socket)
             port.socket.close()
+
+
+class RouterOnTheWire(threading.Thread):
+    """Advertises a prefix of 64 bits to all machines of a wire, every two seconds (RFC 4861).
+    `lifetime_s`: its own as a default router."""
+    address = "fe80::77"
+    INTERVAL_S = 2
+
+    def __init__(self, wire, prefix, lifetime_s, valid_s):
+        super().__init__(daemon=True, name="router")
+        self._wire = wire
+        self._frame = self._advertisement(ipaddress.IPv6Address(prefix).packed, lifetime_s, valid_s)
+
+    @classmethod
+    def _advertisement(cls, prefix, lifetime_s, valid_s):
+        on_link_and_autonomous = 0xc0
+        prefix_option = struct.pack(">BBBBIII", 3, 4, 64, on_link_and_autonomous, valid_s, valid_s, 0) + prefix
+        message = struct.pack(">BBHBBHII", 134, 0, 0, 64, 0, lifetime_s, 0, 0) + prefix_option
+        addresses = ipaddress.IPv6Address(cls.address).packed + ipaddress.IPv6Address("ff02::1").packed
+        summed = addresses + struct.pack(">II", len(message), 58) + message
+        total = sum(struct.unpack(f">{len(summed) // 2}H", summed))
+        while total >> 16:
+            total = (total & 0xffff) + (total >> 16)
+        message = message[:2] + struct.pack(">H", ~total & 0xffff) + message[4:]
+        return (bytes.fromhex("333300000001" "020000000077" "86dd") +
+                struct.pack(">IHBB", 6 << 28, len(message), 58, 255) + addresses + message)
+
+    def run(self):
+        while True:
+            self._wire.inject(self._frame)
+            time.sleep(self.INTERVAL_S)
