@@ -193,9 +193,9 @@ class EngineWorld {
       if (!receiver.problem.empty()) return receiver.problem;
       if (receiver.session != nullptr && receiver.session->unposted_bytes() > allowance)
         return "more unposted bytes than the allowance";
-      if (client.unfinished() > 0 && client.next_deadline() == kNever)
+      if (client.next_deadline() == kNever && client.unfinished() > 0)
         return "the client has something unacknowledged and no deadline";
-      if (server.unfinished() > 0 && server.next_deadline() == kNever)
+      if (server.next_deadline() == kNever && server.unfinished() > 0)
         return "the server has something unacknowledged and no deadline";
       return {};
     });

@@ -98,9 +98,9 @@ class TcpWorld {
   std::string broken() const {
     if (!client.violation().empty()) return "client: " + client.violation();
     if (!server.violation().empty()) return "server: " + server.violation();
-    if (client_stack.unfinished() > 0 && client_stack.next_deadline() == kNever)
+    if (client_stack.next_deadline() == kNever && client_stack.unfinished() > 0)
       return "the client has unacknowledged bytes and no deadline";
-    if (server_stack.unfinished() > 0 && server_stack.next_deadline() == kNever)
+    if (server_stack.next_deadline() == kNever && server_stack.unfinished() > 0)
       return "the server has unacknowledged bytes and no deadline";
     return {};
   }

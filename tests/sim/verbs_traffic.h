@@ -128,8 +128,11 @@ class Traffic {
     std::advance(chosen, connection_.wire.draw() % to_send_.size());
     const int tag = chosen->first;
     const std::uint64_t n = next_sent_[tag];
-    Bytes bytes(chosen->second.front());
-    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = byte_of(n, tag, i);
+    Bytes& bytes = filled_[tag];
+    if (bytes.empty()) {
+      bytes.resize(chosen->second.front());
+      for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = byte_of(n, tag, i);
+    }
     const auto taken =
         connection_.sender->post(number, {.bytes = bytes,
                                           .tag = tag,
@@ -139,6 +142,7 @@ class Traffic {
     if (!*taken) return;
     ++next_sent_[tag];
     sends_[number] = std::move(bytes);
+    filled_.erase(tag);
     chosen->second.pop_front();
     if (chosen->second.empty()) to_send_.erase(chosen);
   }
@@ -193,6 +197,7 @@ class Traffic {
   std::map<int, std::deque<std::size_t>> to_send_;  // Sizes of messages, by tag.
   std::map<int, std::uint64_t> next_number_;
   std::map<int, std::uint64_t> next_sent_;
+  std::map<int, Bytes> filled_;  // The next of each tag, if the sender did not take it at first.
   std::map<std::uint16_t, std::vector<Buffer>> posts_;
   std::map<std::uint16_t, Bytes> sends_;
   std::vector<Bytes> graveyard_;  // Kept, so that late writes hit memory that is checked.
