@@ -22,12 +22,11 @@
 namespace ztcp::config {
 namespace {
 
-constexpr unsigned kCapIpcLock = 14;  // linux/capability.h
 constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 
 std::string gpu_of(const Nic& nic) { return nic.gpu_pci.empty() ? nic.gpu_uuid : nic.gpu_pci; }
 
-std::string place_of(std::int32_t node) {
+std::string node_text(std::int32_t node) {
   return node < 0 ? "this machine" : fmt::format("NUMA node {}", node);
 }
 
@@ -117,7 +116,7 @@ std::uint32_t reserved_mib(const Hugepages& pages, const std::vector<PciNic>& ni
 void check_pool(Checklist& list, const hugepage::NodePages& pool, std::uint32_t process_mib,
                 std::uint32_t host_mib) {
   const Hugepages& wanted = list.fabric.hugepages;
-  const std::string where = place_of(pool.node);
+  const std::string where = node_text(pool.node);
   // Counts all pages as free: those in use belong to a job, and jobs end.
   hugepage::NodePages all = pool;
   all.free = all.total;

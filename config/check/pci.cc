@@ -22,7 +22,7 @@ constexpr unsigned kCapSysAdmin = 21;
 constexpr std::string_view kVfioDriver = "vfio-pci";
 
 // Grants missing access and changes nothing else.
-constexpr const char* kSetUpAgain = "sudo ztcp_setup";
+constexpr const char* kRunSetup = "sudo ztcp_setup";
 
 std::string driver_of(const Checklist& list, const Nic& nic) {
   return link_name(list.machine, pci_folder(nic.pci) + "/driver").value_or("no driver");
@@ -94,7 +94,7 @@ Next check_driver(Checklist& list, const Nic& nic) {
   else
     list.fault("driver", nic.name,
                fmt::format("{} is bound to {}, wanted {}", nic.pci, driver, kVfioDriver),
-               kSetUpAgain);
+               kRunSetup);
   return Next::kGoOn;
 }
 

@@ -20,8 +20,6 @@
 namespace ztcp::config {
 namespace {
 
-constexpr unsigned kCapIpcLock = 14;  // linux/capability.h
-
 // The interface with the NIC's address; else a placeholder for the command.
 std::string interface_for(const Checklist& list, const Nic& nic) {
   for (const LocalAddress& one : list.addresses)

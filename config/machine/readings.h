@@ -30,6 +30,7 @@ bool is_folder(Machine& machine, const std::string& path);
 std::optional<std::string> status_field(Machine& machine, std::string_view name);
 // The soft limit in bytes; absent when it can't be read, UINT64_MAX when unlimited.
 std::optional<std::uint64_t> locked_memory_limit(Machine& machine);
+constexpr unsigned kCapIpcLock = 14;  // linux/capability.h
 bool has_capability(Machine& machine, unsigned capability);
 
 // The folder of a PCI function: "/sys/bus/pci/devices/0000:3b:00.0".

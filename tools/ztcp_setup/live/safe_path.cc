@@ -12,7 +12,7 @@
 namespace ztcp::setup {
 namespace {
 
-constexpr int kMaxLinks = 8;
+constexpr int kMaxPathLinks = 8;
 
 bool others_may_write(const struct stat& facts) {
   return (facts.st_mode & S_IWOTH) != 0 || ((facts.st_mode & S_IWGRP) != 0 && facts.st_gid != 0);
@@ -69,7 +69,8 @@ Result<FolderEntry> SafePath::find(const std::string& path) const {
     return fail(Errc::kSystem, "open", ENOENT);  // An empty path is not the root folder.
   const auto slash = path.rfind('/');
   FolderEntry place;
-  place.folder = ZTCP_TRY(walk(path.substr(0, slash == std::string::npos ? 0 : slash), kMaxLinks));
+  place.folder =
+      ZTCP_TRY(walk(path.substr(0, slash == std::string::npos ? 0 : slash), kMaxPathLinks));
   place.name = slash == std::string::npos ? path : path.substr(slash + 1);
   if (place.name.empty()) place.name = ".";
   return place;

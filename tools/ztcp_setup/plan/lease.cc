@@ -12,7 +12,7 @@
 namespace ztcp::setup {
 namespace {
 
-std::uint32_t seconds(std::string_view text) {
+std::uint32_t seconds_in(std::string_view text) {
   return static_cast<std::uint32_t>(config::leading_number(text));
 }
 
@@ -26,7 +26,7 @@ std::string field(const std::string& text, const std::string& name) {
 std::optional<Lease> from_fields(const std::string& path, const std::string& text,
                                  const std::string& address, const char* client) {
   if (field(text, "ADDRESS") != address) return std::nullopt;
-  return Lease{client, path, field(text, "SERVER_ADDRESS"), seconds(field(text, "LIFETIME"))};
+  return Lease{client, path, field(text, "SERVER_ADDRESS"), seconds_in(field(text, "LIFETIME"))};
 }
 
 // In dhclient's file the last block that names interface and address is in effect.
@@ -50,7 +50,7 @@ std::optional<Lease> from_dhclient(const std::string& path, const std::string& t
     } else if (first == "fixed-address") {
       fits = second == address;
     } else if (first == "option" && second == "dhcp-lease-time") {
-      lease.lifetime_s = seconds(third);
+      lease.lifetime_s = seconds_in(third);
     } else if (first == "option" && second == "dhcp-server-identifier") {
       lease.server = third;
     } else if (first == "}" && ours && fits) {
