@@ -163,7 +163,6 @@ Next check_xdp_memory(Checklist& list, const Nic& nic) {
   const std::uint64_t needed_kib =
       static_cast<std::uint64_t>(queues) * hugepage::xdp_queue_bytes(nic.mtu_bytes) >> 10U;
   const std::string text = fmt::format("{} KiB for {}", needed_kib, counted(queues, "queue"));
-  constexpr unsigned kCapIpcLock = 14;
   if (has_capability(list.machine, kCapIpcLock))
     list.good("memlock", nic.name, text + "; CAP_IPC_LOCK lifts the limit");
   else if (*limit >> 10U >= needed_kib)
