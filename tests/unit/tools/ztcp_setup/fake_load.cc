@@ -42,6 +42,7 @@ std::vector<NetworkItem> addresses_of(const config::Interface& interface) {
       item.command += fmt::format(" valid_lft {}", address.valid_s);
       item.expires_unix_s = 1'764'000'000 + address.valid_s;
     }
+    if (address.is_advertised) item.command += " mngtmpaddr";
     items.push_back(std::move(item));
   }
   return items;
@@ -83,6 +84,7 @@ std::optional<config::InterfaceAddress> address_in(const NetworkItem& item) {
   if (!prefix) return std::nullopt;
   address.prefix = *prefix;
   address.valid_s = number_after(words, "valid_lft", config::InterfaceAddress::kForever);
+  address.is_advertised = words.back() == "mngtmpaddr";
   return address;
 }
 
