@@ -3,7 +3,6 @@
 #include "core/listen_address.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cstdint>
 
 namespace ztcp {
@@ -11,6 +10,8 @@ namespace {
 
 constexpr std::byte kWithMore{0xff};
 constexpr std::byte kInSharedMemory{1};
+constexpr std::byte kInSharedMemoryIpv6{3};
+constexpr IpAddress kIpv6Loopback{0, 1};
 constexpr std::size_t kReservedBytes = 4;
 
 template <class T>
@@ -27,23 +28,44 @@ T take(const std::byte*& at) {
   return number;
 }
 
-// In the last bytes, where IPv4 has the form ::a.b.c.d: no host has such an IPv6 address (RFC 4291
+// The last bytes, where IPv4 has the form ::a.b.c.d: no host has such an IPv6 address (RFC 4291
 // section 2.5.5.1).
-void put_watch(std::byte* at, const Endpoint& watch) {
-  const IpAddress address = watch.address;
+void put_last(std::byte* at, const Endpoint& endpoint) {
+  const IpAddress address = endpoint.address;
   at = put(at, address.is_v4() ? 0 : address.high);
   at = put(at, address.is_v4() ? std::uint64_t{address.v4().value} : address.low);
-  put(at, watch.port);
+  put(at, endpoint.port);
 }
 
-Endpoint take_watch(const std::byte* at) {
-  Endpoint watch;
-  watch.address.high = take<std::uint64_t>(at);
-  watch.address.low = take<std::uint64_t>(at);
-  watch.port = take<std::uint16_t>(at);
-  if (watch.address.high == 0 && watch.address.low >> 32 == 0 && watch.address.low > 1)
-    watch.address = Ipv4Address{static_cast<std::uint32_t>(watch.address.low)};
-  return watch;
+Endpoint take_last(const std::byte* at) {
+  Endpoint endpoint;
+  endpoint.address.high = take<std::uint64_t>(at);
+  endpoint.address.low = take<std::uint64_t>(at);
+  endpoint.port = take<std::uint16_t>(at);
+  if (endpoint.address.high == 0 && endpoint.address.low >> 32 == 0 && endpoint.address.low > 1)
+    endpoint.address = Ipv4Address{static_cast<std::uint32_t>(endpoint.address.low)};
+  return endpoint;
+}
+
+// The first bytes with flags 3; the address is among the last ones.
+std::byte* put_in_shared_memory(std::byte* at, const ListenAddress& address) {
+  const Endpoint& watch = address.watch;
+  const bool has_room = watch.address.is_v4() || watch.address == kIpv6Loopback;
+  *at++ = kWithMore;
+  *at++ = kInSharedMemoryIpv6;
+  at = put(at + kReservedBytes, has_room ? watch.port : std::uint16_t{0});
+  at = put(at, has_room && watch.address.is_v4() ? watch.address.v4().value : 0);
+  return put(at, std::uint32_t{0});
+}
+
+// Replaces the addresses that the two parts of the handle have in other handles.
+Status take_in_shared_memory(ListenAddress& out, const Endpoint& last) {
+  const bool is_clear = out.endpoint.address == Ipv4Address{} && last.port == 0;
+  if (!is_clear || last.address == IpAddress() || last.address.is_v4())
+    return fail(Errc::kProtocol, "listen address: no IPv6 address");
+  out.endpoint.address = last.address;
+  if (out.watch.port != 0 && out.watch.address == Ipv4Address{}) out.watch.address = kIpv6Loopback;
+  return {};
 }
 
 }  // namespace
@@ -52,10 +74,14 @@ ListenAddress::Bytes to_bytes(const ListenAddress& address) {
   const auto& [endpoint, watch, cookie, in_shared_memory] = address;
   ListenAddress::Bytes bytes{};
   std::byte* at = bytes.data();
-  assert(endpoint.address.is_v4() || !in_shared_memory);
   const bool is_v4 = endpoint.address.is_v4() && (watch.port == 0 || watch.address.is_v4());
-  if (watch.port != 0 && !is_v4) put_watch(at + ListenAddress::kBaseBytes, watch);
-  if (in_shared_memory || (watch.port != 0 && is_v4)) {
+  if (in_shared_memory && !endpoint.address.is_v4())
+    put_last(at + ListenAddress::kBaseBytes, {endpoint.address, 0});
+  else if (watch.port != 0 && !is_v4)
+    put_last(at + ListenAddress::kBaseBytes, watch);
+  if (in_shared_memory && !endpoint.address.is_v4()) {
+    at = put_in_shared_memory(at, address);
+  } else if (in_shared_memory || (watch.port != 0 && is_v4)) {
     *at++ = kWithMore;
     *at++ = in_shared_memory ? kInSharedMemory : std::byte{};
     at = put(at + kReservedBytes, is_v4 ? watch.port : std::uint16_t{0});
@@ -73,10 +99,12 @@ ListenAddress::Bytes to_bytes(const ListenAddress& address) {
 Result<ListenAddress> parse_listen_address(const ListenAddress::Bytes& bytes) {
   ListenAddress out;
   const std::byte* at = bytes.data();
+  bool is_ipv6 = false;
   if (*at == kWithMore) {
     ++at;
     const std::byte flags = *at++;
-    out.in_shared_memory = flags == kInSharedMemory;
+    is_ipv6 = flags == kInSharedMemoryIpv6;
+    out.in_shared_memory = is_ipv6 || flags == kInSharedMemory;
     const bool is_clear =
         std::all_of(at, at + kReservedBytes, [](std::byte b) { return b == std::byte{}; });
     if (!is_clear || (flags != std::byte{} && !out.in_shared_memory))
@@ -95,7 +123,11 @@ Result<ListenAddress> parse_listen_address(const ListenAddress::Bytes& bytes) {
   out.endpoint.port = take<std::uint16_t>(at);
   if (out.endpoint.port == 0) return fail(Errc::kProtocol, "listen address: no port");
   std::copy_n(at, out.cookie.size(), out.cookie.begin());
-  const Endpoint watch = take_watch(bytes.data() + ListenAddress::kBaseBytes);
+  const Endpoint watch = take_last(bytes.data() + ListenAddress::kBaseBytes);
+  if (is_ipv6) {
+    ZTCP_CHECK(take_in_shared_memory(out, watch));
+    return out;
+  }
   if (watch == Endpoint{}) return out;
   if (watch.port == 0 || out.watch.port != 0)
     return fail(Errc::kProtocol, "listen address: a second watch, or one without a port");

@@ -9,13 +9,17 @@
 //               address; u32 address; u16 port; cookie
 //
 // IPv6 addresses that begin with 0xff are multicast (RFC 4291 section 2.7) and no listener has one,
-// so the first byte tells the two forms apart. Both addresses of the second form are IPv4.
+// so the first byte tells the two forms apart. Both addresses of the second form are IPv4. In
+// shared memory with an IPv6 address, the flags are 3 and the address is zero. A watch address of
+// zero is then the loopback address of IPv6; a watch with another IPv6 address is left out.
 //
-// The last 18 bytes are zero, or have a watch that the first 34 have no room for:
+// The last 18 bytes are zero, or have an address that the first 34 have no room for: a watch's, or
+// with flags 3 the listener's and a port of zero.
 //
-//   watch address[16], IPv4 as ::a.b.c.d; u16 port
+//   address[16], IPv4 as ::a.b.c.d; u16 port
 //
-// A handle without room for these bytes omits them: the listener is then reachable without a watch.
+// A handle without room for these bytes omits them: the listener is then reachable without a watch,
+// and with flags 3 not at all.
 // An IPv4 address has 12 zeros before it here, because handles omit leading zeros. A link-local
 // address has no zone, see IpAddress.
 #pragma once
@@ -36,7 +40,7 @@ struct ListenAddress {
   Endpoint endpoint;
   Endpoint watch;                      // Kernel endpoint that watches the process; port 0: none.
   std::array<std::byte, 16> cookie{};  // Known to the invited peer alone.
-  // The NIC is memory shared by processes of one host, not on any network. IPv4 only.
+  // The NIC is memory shared by processes of one host, not on any network.
   bool in_shared_memory = false;
 };
 

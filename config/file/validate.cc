@@ -141,12 +141,6 @@ class NicValidator {
     if (const char* reason = fault_of(nic_.address))
       fault("address", fmt::format("address = \"{}\" {}", to_string(nic_.address), reason),
             "write the address that the network gave this NIC");
-    else if (nic_.driver == NicDriver::kMemif && nic_.memif_role == MemifRole::kMesh &&
-             !nic_.address.address.is_v4())
-      fault("address",
-            fmt::format("address = \"{}\" is IPv6, which memif_role = \"mesh\" does not take",
-                        to_string(nic_.address)),
-            "write an IPv4 address: the NICs of a mesh are on no network");
   }
 
   // The other drivers have their address from the kernel, and a mesh has no router.

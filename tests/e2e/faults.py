@@ -73,13 +73,14 @@ def ends_with_remote_error(process, fabric, what, bound_s=DEATH_BOUND_S):
     print(f"{process.name} ended after {took:.2f} s")
 
 
-def killed(victim_sends, watched=True, family=4):
-    with Fabric(2, settings=QUICK_TIMERS) as fabric:
+def killed(victim_sends, watched=True, family=4, topology="switch"):
+    with Fabric(2, topology=topology, settings=QUICK_TIMERS) as fabric:
         if not watched:
             fabric.set("watch_interface", '"off"')
         if family == 6:
             fabric.use_ipv6()
-        fabric.start_switch()
+        if topology == "switch":
+            fabric.start_switch()
         receiver, sender = start_transfer(fabric)
         victim, survivor = (sender, receiver) if victim_sends else (receiver, sender)
         if watched:
@@ -102,6 +103,10 @@ def receiver_killed():
 
 def sender_killed_ipv6():
     killed(victim_sends=True, family=6)
+
+
+def sender_killed_ipv6_mesh():
+    killed(True, family=6, topology="mesh")
 
 
 def receiver_killed_ipv6():

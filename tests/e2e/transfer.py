@@ -131,6 +131,22 @@ def over_ipv6(loss_percent, *arguments):
         check("[fd00::" in fabric.log() or " fd00::" in fabric.log(), "no IPv6 address in the log")
 
 
+def mesh_over_ipv6(ranks, *arguments):
+    with Fabric(ranks, topology="mesh", arguments=arguments) as fabric:
+        fabric.use_ipv6()
+        for op in ("all_reduce", "all_to_all"):
+            rows_are_right(fabric.run_perf("--op", op, *SWEEP, timeout_s=240))
+        check(" fd00::" in fabric.log(), "no IPv6 address in the log")
+
+
+def mesh_ipv6():
+    mesh_over_ipv6(4)
+
+
+def mesh_ipv6_with_queues():
+    mesh_over_ipv6(3, "--queues", "3")
+
+
 def switch_ipv6():
     over_ipv6(0, "--op", "all_to_all", *SWEEP)
 

@@ -37,11 +37,24 @@ TEST(ListenAddress, RoundTripKeepsAllFields) {
   expect_round_trip(in_shared_memory(listener("10.99.0.1", "127.0.0.1")));
   expect_round_trip(listener("10.77.1.254", "2001:db8::7"));
   expect_round_trip(in_shared_memory(listener("10.99.0.1", "::1")));
+  expect_round_trip(in_shared_memory(listener("fd00::1")));
+  expect_round_trip(in_shared_memory(listener("fd00::1", "127.0.0.1")));
+  expect_round_trip(in_shared_memory(listener("fd00::1", "::1")));
   expect_round_trip(listener("2001:db8::1"));
   expect_round_trip(listener("2001:db8::1", "2001:db8::7"));
   expect_round_trip(listener("2001:db8::1", "10.0.0.7"));
   expect_round_trip(listener("2001:db8::1", "::1"));
   expect_round_trip(listener("fe80::5054:ff:fe77:10a"));
+}
+
+// It is the loopback address nearly always.
+TEST(ListenAddress, InSharedMemoryAnIpv6AddressLeavesOutAnotherWatch) {
+  const auto parsed =
+      parse_listen_address(to_bytes(in_shared_memory(listener("fd00::1", "2001:db8::7"))));
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(to_string(parsed->endpoint), "[fd00::1]:7471");
+  EXPECT_TRUE(parsed->in_shared_memory);
+  EXPECT_EQ(parsed->watch.port, 0);
 }
 
 // All peers of one handle version agree on these bytes.
@@ -91,6 +104,13 @@ TEST(ListenAddress, ImpossibleBytesAreRefused) {
   EXPECT_TRUE(parse_listen_address(shared));
   shared[8] = std::byte{10};
   EXPECT_FALSE(parse_listen_address(shared)) << "the address of no watch";
+  // The handles of NCCL before 2.12 have no room for the last bytes.
+  ListenAddress::Bytes shorter = to_bytes(in_shared_memory(listener("fd00::1")));
+  std::fill(shorter.begin() + ListenAddress::kBaseBytes, shorter.end(), std::byte{});
+  EXPECT_FALSE(parse_listen_address(shorter));
+  ListenAddress::Bytes two_addresses = to_bytes(in_shared_memory(listener("fd00::1")));
+  two_addresses[15] = std::byte{1};
+  EXPECT_FALSE(parse_listen_address(two_addresses));
   ListenAddress::Bytes twice = bytes;
   twice[51] = std::byte{7};
   EXPECT_FALSE(parse_listen_address(twice)) << "two watches";

@@ -209,11 +209,6 @@ INSTANTIATE_TEST_SUITE_P(
         MessageCase{"auto_address_with_a_small_mtu",
                     nic_with("10.0.0.1/24\"", "auto\"\nmtu_bytes = 1279"), "6:13",
                     "which IPv6 (address = \"auto\")"},
-        MessageCase{"v6_of_a_mesh",
-                    "schema = 1\n" +
-                        replaced(mesh_section("ztcp0", 1, 1), "10.0.0.1/24", "fd00::1/64") +
-                        mesh_section("ztcp1", 2, 1),
-                    "5:11", "is IPv6, which memif_role = \"mesh\" does not take", "IPv4"},
         MessageCase{"v6_loopback_of_userspace_tcp", nic_with("10.0.0.1/24", "::1/128"), "5:11",
                     "is not an address of a host"},
         MessageCase{"v6_multicast", of(kSocketNic, "10.0.0.1/24", "ff02::1/64"), "5:11",
