@@ -545,9 +545,9 @@ class Failures(unittest.TestCase):
 
     def test_unknown_words_are_reported_with_the_known_ones(self):
         for arguments, text in (
-                (("--op", "allreduce"), "--op: 'allreduce' is not one of all_reduce, all_to_all, broadcast, sendrecv, ping (did you "
+                (("--op", "allreduce"), "--op: 'allreduce' is not one of all_reduce, all_to_all, broadcast, sendrecv, ping, collnet (did you "
                                         "mean all_reduce?)"),
-                (("--op", "scatter"), "--op: 'scatter' is not one of all_reduce, all_to_all, broadcast, sendrecv, ping\n"),
+                (("--op", "scatter"), "--op: 'scatter' is not one of all_reduce, all_to_all, broadcast, sendrecv, ping, collnet\n"),
                 (("--log", "warning"), "--log: 'warning' is not one of none, warn, info\n"),
                 (("--log", "inf"), "--log: 'inf' is not one of none, warn, info (did you mean info?)")):
             result = perf(*arguments)
