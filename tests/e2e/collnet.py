@@ -44,8 +44,8 @@ def older_tables():
 
 def configured():
     with Fabric(2, topology="mesh") as fabric:
-        with open(fabric.config, "a", encoding="utf-8") as file:
-            file.write("\n[collnet]\nenabled = true\nwire = \"bf16\"\n")
+        fabric.set("enabled", "true")
+        fabric.set("wire", '"bf16"')
         rows_are_right(fabric.run_perf(*COLLNET))
         check("travel as bf16 and are rounded" in fabric.log(), "the init log does not say it")
 

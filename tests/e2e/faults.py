@@ -308,6 +308,7 @@ def reload():
 
 if __name__ == "__main__":
     main({f.__name__: f for f in (
-        sender_killed, receiver_killed, sender_killed_ipv6, receiver_killed_ipv6, unwatched_sender_killed, killed_beside_its_child, sender_exits,
+        sender_killed, receiver_killed, sender_killed_ipv6, sender_killed_ipv6_mesh, receiver_killed_ipv6, unwatched_sender_killed,
+        killed_beside_its_child, sender_exits,
         receiver_exits, sender_raises, watch_cut, receiver_stopped, briefly_stopped, pair_stopped,
         pair_killed, switch_killed, switch_missing, wrong_mtu, nic_taken, orphan_keeps_no_nic, loopback, reload)})

@@ -157,4 +157,5 @@ def switch_ipv6_loss_1():
 
 if __name__ == "__main__":
     main({f.__name__: f for f in (pair, pair_small_mtu, pair_large_mtu, mesh, tags, mesh_with_queues, pair_with_queues, dedicated, switch_loss_0,
-                                  switch_loss_0_1, switch_loss_1, switch_loss_5, switch_marks_cubic, switch_marks_dctcp, all_to_all, switch_ipv6, switch_ipv6_loss_1)})
+                                  switch_loss_0_1, switch_loss_1, switch_loss_5, switch_marks_cubic, switch_marks_dctcp, all_to_all, switch_ipv6, switch_ipv6_loss_1, mesh_ipv6,
+                                  mesh_ipv6_with_queues)})

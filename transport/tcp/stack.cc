@@ -297,10 +297,12 @@ void Stack::probe(IpAddress remote) {
     if (connection.remote().address == remote) connection.ask_peer();
 }
 
+// Nothing was heard on a connection that waits for the answer to its SYN.
 TimePoint Stack::heard_from(IpAddress remote) const {
   TimePoint heard = TimePoint::min();
   for (const Connection& connection : impl_->connections)
-    if (connection.state() != Connection::State::kClosed && connection.remote().address == remote)
+    if (connection.state() != Connection::State::kClosed &&
+        connection.state() != Connection::State::kSynSent && connection.remote().address == remote)
       heard = std::max(heard, connection.heard());
   return heard;
 }

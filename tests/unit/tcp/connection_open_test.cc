@@ -45,6 +45,18 @@ TEST(Open, HandshakeIsAcknowledgedAndThePathProbed) {
   EXPECT_EQ(segs[1].seq, peer.first() - 1448) << "all of it is old, so it carries no new data";
 }
 
+// A dial to a dead peer would otherwise refute that it is dead.
+TEST(Open, ASynOfOursIsNoSignOfThePeersLife) {
+  Peer peer;
+  peer.open();
+  const TimePoint heard = peer.stack.heard_from(kPeerIp);
+  EXPECT_NE(heard, TimePoint::min());
+  peer.advance(1s);
+  User again;
+  ASSERT_TRUE(peer.stack.connect(peer.now, {kPeerIp, kPeerPort}, again));
+  EXPECT_EQ(peer.stack.heard_from(kPeerIp), heard);
+}
+
 // Linux with tcp_dsack = 0: the answer to old bytes is the last ACK once more.
 TEST(Open, APeerWithoutDsackAnswersTheProbeToo) {
   Peer peer;
