@@ -17,6 +17,8 @@
 
 namespace ztcp::perf {
 
+constexpr std::chrono::seconds kNaming{2};
+
 int Bootstrap::dial(const Options& options, Clock::time_point deadline) {
   const std::string port = std::to_string(options.rendezvous_port);
   int last_error = 0;
@@ -124,8 +126,10 @@ void Bootstrap::join(const Options& options) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     rank_0.fd = dial(options, deadline);
   }
-  if (await(rank_0, deadline, "rank 0's welcome (are all ranks started?)").type !=
-      FrameType::kWelcome)
+  // Rank 0, which may have started just now, waits as long for the others, and then names those
+  // that are missing.
+  const auto last = Clock::now() + std::chrono::duration_cast<Clock::duration>(timeout_) + kNaming;
+  if (await(rank_0, last, "rank 0's welcome (are all ranks started?)").type != FrameType::kWelcome)
     malformed(0);
 }
 
