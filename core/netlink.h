@@ -2,9 +2,8 @@
 // Copyright the ztcp authors
 //
 // A netlink session with the kernel, of rtnetlink unless told otherwise: requests that change
-// something, and dumps of its tables.
-// Bounded in time and memory; accepts only the kernel's reply to the current request. One thread at
-// a time; never one of the data path.
+// something, and dumps of its tables. Bounded in time and memory; accepts only the kernel's reply
+// to the current request. One thread at a time; never one of the data path.
 //
 // Not libmnl: it has no archive to link, and we need no shared library beyond the C library.
 #pragma once

@@ -109,13 +109,10 @@ bool AllReduce::cut_segments() {
     const std::size_t count = std::min(left, most);
     segments_[begun_ % kSlots] = {&job, {job.cut_, count}};
     job.cut_ += count;
-    if (job.wire_ == Wire::kAsIs) {
-      ++begun_;
-      continue;
-    }
-    round_contributions(begun_);
+    const bool is_rounded = job.wire_ == Wire::kBfloat16;
+    if (is_rounded) round_contributions(begun_);
     ++begun_;
-    break;  // It is sent before the next one is rounded.
+    if (is_rounded) break;  // It is sent before the next one is rounded.
   }
   return begun_ != before;
 }

@@ -25,8 +25,8 @@ void Connection::reroute(Reroute::Cause cause, std::uint32_t evidence) {
       {.remote = remote_, .local_port = local_port_, .cause = cause, .evidence = evidence});
 }
 
-// Of data, `timeouts` in a row. The path is left for that reason, so marks do not lead back to it
-// soon.
+// `timeouts`: retransmission timeouts of data in a row. They are the reason to leave the path, so
+// marks do not lead back to it soon.
 void Connection::reroute_after_timeout(TimePoint now, int timeouts) {
   if (!may_reroute()) return;
   reroute(Reroute::Cause::kTimeouts, static_cast<std::uint32_t>(timeouts));

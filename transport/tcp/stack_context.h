@@ -97,8 +97,8 @@ struct StackContext {
     retired.push_back(index);
   }
 
-  // For a connection's segments. `label_changes`: how often the connection has changed
-  // its flow label.
+  // For a connection's segments. `label_changes`: how often the connection has changed its flow
+  // label.
   void build(HeaderTemplate& header, std::uint8_t dscp, MacAddress to, std::uint16_t local_port,
              Endpoint remote, bool with_timestamps, std::uint32_t label_changes = 0) const {
     const std::uint32_t flow_label =

@@ -2,10 +2,8 @@
 // Copyright the ztcp authors
 //
 // The implementation of Stack: the slots of all connections, the memory they share, and the path of
-// frames from Ethernet to a connection. stack.cc: set-up and the calls; stack_input.cc and
-// stack_icmp.cc,
-// stack_icmpv6.cc: received frames; stack_routers.cc: advertisements of
-// routers.
+// frames from Ethernet to a connection. stack.cc: set-up and the calls; stack_input.cc,
+// stack_icmp.cc and stack_icmpv6.cc: received frames; stack_routers.cc: advertisements of routers.
 #pragma once
 
 #include <array>

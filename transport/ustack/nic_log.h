@@ -35,7 +35,7 @@ std::string control_text(const tcp::CongestionControlChange& change);
 std::string reroute_text(const tcp::Reroute& reroute);
 // "the router fe80::2 leads to other networks now, in place of fe80::1"
 std::string router_text(const tcp::RouterChange& change);
-// "the address fd00::1 may be used no longer: ..."
+// "the lifetime of the address fd00::1 is over, and the router fe80::2 has not renewed it: ..."
 std::string address_text(const tcp::AddressChange& change);
 // "address fd00::1 belongs to the host with MAC address ..., too: ..."
 std::string duplicate_text(IpAddress own, const MacAddress& other);
