@@ -76,7 +76,7 @@ def rank_killed():
         ranks = fabric.start_ranks("--op", "collnet", "--min", "8M", "--max", "8M", "--iters", "1000000", "--warmup", "1",
                                    "--json", os.path.join(fabric.folder, "report.json"), env=ON)
         wait_until(lambda: fabric.log().count("CollNet is on") == 3, 30, "the ranks' start")
-        time.sleep(2)
+        time.sleep(2)  # So that the vectors are on their way; the outcome would be the same before.
         ranks[1].send(signal.SIGKILL)
         for rank in (ranks[0], ranks[2]):
             check(rank.wait(15) != 0, f"{rank.name} ended well")

@@ -15,10 +15,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <future>
 #include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "tools/ztcp_perf/frame_reader.h"
@@ -76,6 +78,14 @@ class Bootstrap {
   void check();
   // Tells ranks that wait for this one that it is alive, now and then. Call it during long work.
   void beat();
+  // The result of long work, such as filling a gigabyte, on another thread while this one calls
+  // beat(): other ranks wait meanwhile.
+  template <class Work>
+  std::invoke_result_t<Work> beat_during(Work work) {
+    auto result = std::async(std::launch::async, std::move(work));
+    while (result.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) beat();
+    return result.get();
+  }
   // How long another rank may be silent while this one waits for it; --connect-timeout until all
   // are connected.
   void set_silence_timeout(std::chrono::duration<double> timeout);

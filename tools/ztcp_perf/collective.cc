@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <future>
 #include <utility>
 #include <vector>
 
@@ -42,12 +41,7 @@ void Collective::open(int device, Bootstrap& bootstrap, std::span<std::byte> inp
   std::vector<Handle> all = bootstrap.all_gather_values(mine);
   std::vector<void*> handles;
   for (Handle& one : all) handles.push_back(one.data());
-  // It blocks, and the other ranks want a sign of life meanwhile.
-  auto connected = std::async(std::launch::async,
-                              [&] { return net_->connect(handles, rank_, listener_, &comm_); });
-  while (connected.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready)
-    bootstrap.beat();
-  result = connected.get();
+  result = bootstrap.beat_during([&] { return net_->connect(handles, rank_, listener_, &comm_); });
   if (result != ncclSuccess) fail("CollNet's connect failed: {}", name_of(result));
   net_->close_listen(std::exchange(listener_, nullptr));
   for (const auto& [memory, mhandle] :

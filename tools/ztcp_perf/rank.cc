@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <future>
 #include <numeric>
 #include <optional>
 #include <thread>
-#include <type_traits>
 
 #include "tools/common/printable.h"
 #include "tools/ztcp_perf/bootstrap.h"
@@ -126,12 +124,12 @@ class Runner {
 
   Row run_size(std::uint64_t size_bytes, std::size_t sizes_left, Timer& timer) {
     const Plan plan = make_plan(options_.op, bootstrap_.rank(), bootstrap_.size(), size_bytes);
-    while_alive([&] { fill(plan); });
+    bootstrap_.beat_during([&] { fill(plan); });
     bootstrap_.barrier();
     const double iteration_s = timer.warm_up(plan, sizes_left);
     const double checks_s = options_.check ? options_.check_iters * iteration_s : 0;
     if (options_.check)
-      while_alive([&] { poison(connections_.output().first(plan.output_bytes)); });
+      bootstrap_.beat_during([&] { poison(connections_.output().first(plan.output_bytes)); });
     Timed timed = timer.run(plan, iteration_s, budget_.verify_estimate(size_bytes) + checks_s);
 
     Row row = make_row(plan, timed);
@@ -142,15 +140,6 @@ class Runner {
         options_.check ? seconds_since(begin) - options_.check_iters * typical_s : 0;
     budget_.learn(size_bytes, typical_s, std::max(0.0, verify_s));
     return row;
-  }
-
-  // Filling and comparing a gigabyte takes long, and other ranks wait meanwhile.
-  template <class Work>
-  std::invoke_result_t<Work> while_alive(Work work) {
-    auto result = std::async(std::launch::async, std::move(work));
-    while (result.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready)
-      bootstrap_.beat();
-    return result.get();
   }
 
   Row make_row(const Plan& plan, Timed& timed) {
@@ -177,15 +166,15 @@ class Runner {
   // Verifies the result of the last timed iteration, then iterations on fresh data. Returns the
   // number of wrong elements of all ranks.
   std::uint64_t check(const Plan& plan) {
-    std::uint64_t wrong = while_alive([&] { return count_wrong(plan); });
+    std::uint64_t wrong = bootstrap_.beat_during([&] { return count_wrong(plan); });
     for (int i = 0; i < options_.check_iters; ++i) {
       ++data_version_;
-      while_alive([&] {
+      bootstrap_.beat_during([&] {
         fill(plan);
         poison(connections_.output().first(plan.output_bytes));
       });
       exchange_.run(plan);
-      wrong += while_alive([&] { return count_wrong(plan); });
+      wrong += bootstrap_.beat_during([&] { return count_wrong(plan); });
     }
     ++data_version_;
     const auto all = bootstrap_.all_gather_values(wrong);
