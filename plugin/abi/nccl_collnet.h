@@ -2,7 +2,8 @@
  * Copyright the ztcp authors
  *
  * NCCL's interface to a network that reduces, versions 6 to 12 (NCCL 2.13 to 2.31), in our own
- * declarations: see nccl_abi.h, whose types it shares.
+ * declarations: see nccl_abi.h, whose types it shares. Compared with NCCL's headers by
+ * tests/unit/plugin/nccl_collnet_headers_check.cc when -Dnccl_collnet_headers=PATH is given.
  */
 // NOLINTBEGIN: NCCL's names, C's ways.
 #pragma once
@@ -104,6 +105,7 @@ typedef struct {
 } ncclCollNet_v6_t;
 static_assert(sizeof(ncclCollNet_v6_t) == 120, "collective table v6");
 static_assert(offsetof(ncclCollNet_v6_t, iallreduce) == 80, "collective table v6");
+static_assert(offsetof(ncclCollNet_v6_t, closeListen) == 112, "collective table v6");
 
 typedef struct {
   const char* name;
@@ -123,6 +125,8 @@ typedef struct {
   ncclNetClose_v3_t* closeListen;
 } ncclCollNet_v7_t;
 static_assert(sizeof(ncclCollNet_v7_t) == 120, "collective table v7");
+static_assert(offsetof(ncclCollNet_v7_t, iallreduce) == 80, "collective table v7");
+static_assert(offsetof(ncclCollNet_v7_t, closeListen) == 112, "collective table v7");
 
 typedef struct {
   const char* name;
@@ -144,7 +148,9 @@ typedef struct {
   ncclNetClose_v3_t* closeListen;
 } ncclCollNet_v8_t;
 static_assert(sizeof(ncclCollNet_v8_t) == 136, "collective table v8");
+static_assert(offsetof(ncclCollNet_v8_t, iallreduce) == 80, "collective table v8");
 static_assert(offsetof(ncclCollNet_v8_t, iflush) == 104, "collective table v8");
+static_assert(offsetof(ncclCollNet_v8_t, closeListen) == 128, "collective table v8");
 
 typedef struct {
   const char* name;
@@ -167,6 +173,8 @@ typedef struct {
   ncclNetMakeVDevice_v9_t* makeVDevice; /* May be NULL. */
 } ncclCollNet_v9_t;
 static_assert(sizeof(ncclCollNet_v9_t) == 144, "collective table v9");
+static_assert(offsetof(ncclCollNet_v9_t, iallreduce) == 80, "collective table v9");
+static_assert(offsetof(ncclCollNet_v9_t, iflush) == 104, "collective table v9");
 static_assert(offsetof(ncclCollNet_v9_t, makeVDevice) == 136, "collective table v9");
 
 typedef ncclCollNet_v9_t ncclCollNet_v10_t;
@@ -193,6 +201,8 @@ typedef struct {
   ncclNetFinalize_v11_t* finalize;
 } ncclCollNet_v11_t;
 static_assert(sizeof(ncclCollNet_v11_t) == 152, "collective table v11");
+static_assert(offsetof(ncclCollNet_v11_t, iallreduce) == 80, "collective table v11");
+static_assert(offsetof(ncclCollNet_v11_t, iflush) == 104, "collective table v11");
 static_assert(offsetof(ncclCollNet_v11_t, finalize) == 144, "collective table v11");
 
 typedef struct {
@@ -217,6 +227,9 @@ typedef struct {
   ncclNetFinalize_v11_t* finalize;
 } ncclCollNet_v12_t;
 static_assert(sizeof(ncclCollNet_v12_t) == 152, "collective table v12");
+static_assert(offsetof(ncclCollNet_v12_t, iallreduce) == 80, "collective table v12");
+static_assert(offsetof(ncclCollNet_v12_t, iflush) == 104, "collective table v12");
+static_assert(offsetof(ncclCollNet_v12_t, finalize) == 144, "collective table v12");
 
 #ifdef __cplusplus
 }  // extern "C"
