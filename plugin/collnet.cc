@@ -51,7 +51,21 @@ Told<CollListening*> CollNet::listen(Context* context, int device, HandleBytes h
 }
 
 Told<CollGroup*> CollNet::connect(std::span<void* const> handles, std::size_t rank,
-                                  const CollListening& listening) {
+                                  CollListening* listening) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!listenings_.contains(listening))
+      return report(Errc::kInvalidArgument,
+                    "CollNet's connect of rank {} without a listener; an earlier connect failed",
+                    rank);
+  }
+  Told<CollGroup*> group = meet(handles, rank, *listening);
+  if (!group) close(listening);
+  return group;
+}
+
+Told<CollGroup*> CollNet::meet(std::span<void* const> handles, std::size_t rank,
+                               const CollListening& listening) {
   const Startup& startup = *ZTCP_TRY(net_.started());
   CollMeeting meeting(net_, listening, handles, rank, startup.collnet.wire);
   auto group =

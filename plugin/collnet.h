@@ -37,9 +37,10 @@ class CollNet {
   Told<int> device_count();
 
   Told<CollListening*> listen(Context* context, int device, HandleBytes handle);
-  // `handles` are those of all hosts' listen(), in the order of the ranks.
+  // `handles` are those of all hosts' listen(), in the order of the ranks. A failure closes
+  // `listening`: NCCL forgets it, and may pass NULL in its place later.
   Told<CollGroup*> connect(std::span<void* const> handles, std::size_t rank,
-                           const CollListening& listening);
+                           CollListening* listening);
   // Take nullptr, and objects closed before.
   void close(CollListening* listening);
   void close(CollGroup* group);
@@ -49,6 +50,9 @@ class CollNet {
     std::unique_ptr<CollGroup> group;
     Context* context = nullptr;
   };
+
+  Told<CollGroup*> meet(std::span<void* const> handles, std::size_t rank,
+                        const CollListening& listening);
 
   Net& net_;
   std::mutex mutex_;  // Guards the members below.

@@ -62,6 +62,8 @@ Told<void> CollGroup::prepare(reduce::Wire wire) {
   if (memory == MAP_FAILED)
     return report(Errc::kOutOfMemory, "CollNet: no {} bytes for the contributions of {} hosts",
                   bytes, lanes_.size() - 1);
+  // A forked child does not need it, and would take its pages from the NIC by a write of this one.
+  madvise(memory, bytes, MADV_DONTFORK);
   scratch_ = {static_cast<std::byte*>(memory), UnmapPages{bytes}};
   SharedMemory* const shared = ZTCP_TRY(register_memory({.address = memory, .size_bytes = bytes}));
   all_reduce_ = std::make_unique<reduce::AllReduce>(

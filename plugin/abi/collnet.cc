@@ -105,7 +105,7 @@ ncclResult_t coll_connect_v6(void* handles[], int nranks, int rank, void* listen
       return report(Errc::kInvalidArgument, "CollNet's connect of rank {} of {}", rank, nranks);
     *comm = ZTCP_TRY(coll_net().connect({handles, static_cast<std::size_t>(nranks)},
                                         static_cast<std::size_t>(rank),
-                                        *static_cast<CollListening*>(listen_comm)));
+                                        static_cast<CollListening*>(listen_comm)));
     return {};
   });
 }

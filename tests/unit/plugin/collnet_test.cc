@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -54,7 +55,7 @@ class CollNetTest : public NetTest {
     listen(hosts);
     in_threads([&](std::size_t rank) {
       Host& host = hosts_[rank];
-      const auto group = collective_.connect(handles_, rank, *host.listening);
+      const auto group = collective_.connect(handles_, rank, host.listening);
       ASSERT_TRUE(group);
       host.group = *group;
       collective_.close(host.listening);
@@ -160,6 +161,25 @@ TEST_F(CollNetTest, TwoAndThreeHosts_Reduce) {
   }
 }
 
+// Bytes of this process that a forked child would not get.
+std::size_t bytes_kept_from_children() {
+  std::ifstream mappings("/proc/self/smaps");
+  std::size_t kib = 0;
+  std::size_t all = 0;
+  for (std::string line; std::getline(mappings, line);) {
+    if (line.starts_with("Size:")) kib = std::stoul(line.substr(5));
+    if (line.starts_with("VmFlags:") && line.find(" dc") != std::string::npos) all += kib << 10U;
+  }
+  return all;
+}
+
+TEST_F(CollNetTest, ScratchMemory_IsNotInherited) {
+  const std::size_t before = bytes_kept_from_children();
+  connect(2);
+  EXPECT_GE(bytes_kept_from_children() - before,
+            2 * reduce::AllReduce::scratch_bytes(2, reduce::Wire::kAsIs));
+}
+
 TEST_F(CollNetTest, Bfloat16Wire_KeepsSmallWholeNumbers) {
   collnet_.wire = reduce::Wire::kBfloat16;
   connect(3);
@@ -182,12 +202,24 @@ TEST_F(CollNetTest, Finalize_EndsWhatNcclForgot) {
 TEST_F(CollNetTest, MissingHost_FailsInTimeAndIsNamed) {
   connect_timeout_ = std::chrono::milliseconds(30);
   listen(3);
-  EXPECT_FALSE(collective_.connect(handles_, 0, *hosts_[0].listening));
+  EXPECT_FALSE(collective_.connect(handles_, 0, hosts_[0].listening));
   EXPECT_TRUE(warned(log_, "connecting 3 hosts took longer than 30 ms"));
   EXPECT_TRUE(warned(log_, "host 1, 2 of the group is missing"));
   for (const Host& host : hosts_) collective_.finalize(host.context);
   EXPECT_EQ(transport_->live_comms(), 0);
   EXPECT_EQ(transport_->live_listeners(), 0);
+}
+
+// NCCL forgets the listener without closing it, and its tables before v11 have no finalize.
+TEST_F(CollNetTest, FailedConnect_ClosesTheListener) {
+  connect_timeout_ = std::chrono::milliseconds(30);
+  listen(2);
+  EXPECT_FALSE(collective_.connect(handles_, 0, hosts_[0].listening));
+  EXPECT_EQ(transport_->live_listeners(), 1);
+  EXPECT_FALSE(collective_.connect(handles_, 0, hosts_[0].listening));
+  EXPECT_FALSE(collective_.connect(handles_, 0, nullptr));
+  EXPECT_TRUE(warned(log_, "without a listener; an earlier connect failed"));
+  collective_.close(hosts_[0].listening);
 }
 
 TEST_F(CollNetTest, DifferentWires_AreRefusedByName) {
