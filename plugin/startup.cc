@@ -20,8 +20,13 @@ using std::chrono::milliseconds;
 
 // A device as the config describes the NIC, without the hardware behind it: host pointers only, and
 // no PCI path, so that NCCL draws no conclusions from it.
-Device promised_device(const config::Fabric& fabric, std::size_t nic, const std::string& refusal) {
+Device promised_device(const std::vector<TransportSource>& sources, const config::Fabric& fabric,
+                       std::size_t nic, const std::string& refusal) {
   Device device;
+  const auto source = std::ranges::find_if(
+      sources, [&](const auto& candidate) { return candidate.carries(fabric.nics[nic]); });
+  if (source != sources.end() && source->nccl_devices != nullptr)
+    device.properties.nccl_devices = source->nccl_devices(fabric, fabric.nics[nic]);
   device.properties.name = config::device_name(fabric.nics[nic]);
   device.properties.guid = nic + 1;
   device.properties.speed_mbps = config::told_speed_mbps(fabric.nics[nic]);
@@ -59,12 +64,13 @@ int common_of(const config::Fabric& fabric, std::size_t i, std::int32_t config::
   return is_common ? nic.*number : -1;
 }
 
-std::vector<Device> promised_devices(const std::optional<config::Fabric>& fabric,
+std::vector<Device> promised_devices(const std::vector<TransportSource>& sources,
+                                     const std::optional<config::Fabric>& fabric,
                                      const std::string& refusal) {
   std::vector<Device> devices;
   if (fabric)
     for (std::size_t i = 0; i < fabric->nics.size(); ++i)
-      if (is_shown(*fabric, i)) devices.push_back(promised_device(*fabric, i, refusal));
+      if (is_shown(*fabric, i)) devices.push_back(promised_device(sources, *fabric, i, refusal));
   if (devices.empty()) {
     Device device;
     device.properties.name = "ztcp-error";
@@ -74,8 +80,39 @@ std::vector<Device> promised_devices(const std::optional<config::Fabric>& fabric
   return devices;
 }
 
-Told<Startup> refuse(const config::LoadResult& loaded, const config::Environment& environment,
-                     const std::string& host, const std::string& reason) {
+// Appends the further NCCL devices of NICs that are exposed as several. The first device of each
+// NIC keeps its number, by which NCCL pairs the NICs of two hosts.
+void add_nccl_devices(std::vector<Device>& devices) {
+  const std::size_t nics = devices.size();
+  for (std::size_t i = 0; i < nics; ++i)
+    devices[i].properties.speed_mbps /=
+        static_cast<std::uint32_t>(devices[i].properties.nccl_devices);
+  const int most = std::ranges::max(devices, {}, [](const Device& device) {
+                     return device.properties.nccl_devices;
+                   }).properties.nccl_devices;
+  for (int number = 2; number <= most; ++number) {
+    for (std::size_t i = 0; i < nics; ++i) {
+      if (devices[i].properties.nccl_devices < number) continue;
+      Device added = devices[i];
+      added.properties.name += fmt::format("#{}", number);
+      // NCCL would take two devices with the same port for one.
+      added.properties.port = static_cast<std::uint16_t>(added.properties.port + number - 1);
+      devices.push_back(std::move(added));
+    }
+  }
+}
+
+CollnetSettings choose_collnet(const config::Collnet& configured,
+                               const config::Environment& environment) {
+  const auto wire = environment.collnet_wire.value_or(configured.wire);
+  return {
+      .is_on = environment.collnet.value_or(configured.enabled),
+      .wire = wire == config::CollnetWire::kBf16 ? reduce::Wire::kBfloat16 : reduce::Wire::kAsIs};
+}
+
+Told<Startup> refuse(const StartupSources& sources, const config::LoadResult& loaded,
+                     const config::Environment& environment, const std::string& host,
+                     const std::string& reason) {
   if (environment.on_error == config::OnError::kFallback && environment.ztcp_is_demanded)
     return report(Errc::kBadConfig,
                   "{}; NCCL_NET=ztcp keeps NCCL from using another network, so the job ends here "
@@ -88,7 +125,12 @@ Told<Startup> refuse(const config::LoadResult& loaded, const config::Environment
                   reason);
   log::warn("{}; connections to and from this host will be refused", reason);
   Startup startup;
-  startup.devices = promised_devices(loaded.fabric, reason);
+  startup.devices = promised_devices(sources.transports, loaded.fabric, reason);
+  add_nccl_devices(startup.devices);
+  // As many CollNet devices as the other hosts show: NCCL 2.30 ends a job whose hosts differ,
+  // before a connection could fail with the reason.
+  startup.collnet =
+      choose_collnet(loaded.fabric ? loaded.fabric->collnet : config::Collnet{}, environment);
   startup.host = host;
   startup.connect_timeout = milliseconds(config::Tcp{}.connect_timeout_ms);
   return startup;
@@ -136,13 +178,15 @@ std::vector<Started> start_transports(const std::vector<TransportSource>& source
 
 // The device for NIC `i` of the fabric. NCCL counts devices in the config's order, over all
 // transports.
-Device device_for(const config::Fabric& fabric, std::size_t i, std::vector<Started>& started) {
+Device device_for(const std::vector<TransportSource>& sources, const config::Fabric& fabric,
+                  std::size_t i, std::vector<Started>& started) {
   const config::Nic& nic = fabric.nics[i];
   const auto one = std::ranges::find_if(
       started, [&](const Started& candidate) { return candidate.source->carries(nic); });
   if (one == started.end())
-    return promised_device(fabric, i, "this build has no transport for NICs of its driver");
-  if (one->transport == nullptr) return promised_device(fabric, i, one->refusal);
+    return promised_device(sources, fabric, i,
+                           "this build has no transport for NICs of its driver");
+  if (one->transport == nullptr) return promised_device(sources, fabric, i, one->refusal);
   const int number = one->devices_shown++;
   return {.properties = one->transport->devices()[static_cast<std::size_t>(number)],
           .transport = one->transport,
@@ -188,28 +232,6 @@ std::optional<std::string> choose_nics(const StartupSources& sources,
   return std::nullopt;
 }
 
-// Appends the further NCCL devices of NICs that are exposed as several. The first device of each
-// NIC keeps its number, by which NCCL pairs the NICs of two hosts.
-void add_nccl_devices(std::vector<Device>& devices) {
-  const std::size_t nics = devices.size();
-  for (std::size_t i = 0; i < nics; ++i)
-    devices[i].properties.speed_mbps /=
-        static_cast<std::uint32_t>(devices[i].properties.nccl_devices);
-  const int most = std::ranges::max(devices, {}, [](const Device& device) {
-                     return device.properties.nccl_devices;
-                   }).properties.nccl_devices;
-  for (int number = 2; number <= most; ++number) {
-    for (std::size_t i = 0; i < nics; ++i) {
-      if (devices[i].properties.nccl_devices < number) continue;
-      Device added = devices[i];
-      added.properties.name += fmt::format("#{}", number);
-      // NCCL would take two devices with the same port for one.
-      added.properties.port = static_cast<std::uint16_t>(added.properties.port + number - 1);
-      devices.push_back(std::move(added));
-    }
-  }
-}
-
 // The transport by whose rule NCCL's channels may be chosen (ChannelTuner): the one that carries
 // all NICs.
 std::optional<TransportKind> choose_tuning(const std::vector<TransportSource>& sources,
@@ -229,14 +251,6 @@ void say_tuning(const Startup& startup, const std::string& untuned_by) {
         "ZTCP_TUNER=off on all hosts leaves them to NCCL");
   else
     log::info("{}: NCCL chooses its channels", untuned_by);
-}
-
-CollnetSettings choose_collnet(const config::Collnet& configured,
-                               const config::Environment& environment) {
-  const auto wire = environment.collnet_wire.value_or(configured.wire);
-  return {
-      .is_on = environment.collnet.value_or(configured.enabled),
-      .wire = wire == config::CollnetWire::kBf16 ? reduce::Wire::kBfloat16 : reduce::Wire::kAsIs};
 }
 
 void say_collnet(const Startup& startup) {
@@ -298,19 +312,19 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
             ? "the job ends here: NCCL_NET=ztcp keeps NCCL from using another network"
             : "NCCL goes on without ztcp (with NCCL_NET=ztcp the job would end here)");
   if (!loaded.fabric && !is_missing)
-    return refuse(loaded, environment, host, say_problems(loaded.path, loaded.problems));
+    return refuse(sources, loaded, environment, host, say_problems(loaded.path, loaded.problems));
   if (!environment.tuner_fault.empty())
-    return refuse(loaded, environment, host, environment.tuner_fault);
+    return refuse(sources, loaded, environment, host, environment.tuner_fault);
   if (!environment.collnet_fault.empty())
-    return refuse(loaded, environment, host, environment.collnet_fault);
+    return refuse(sources, loaded, environment, host, environment.collnet_fault);
   if (auto reason = choose_nics(sources, environment, loaded.fabric))
-    return refuse(loaded, environment, host, *reason);
+    return refuse(sources, loaded, environment, host, *reason);
 
   config::Fabric& fabric = *loaded.fabric;
   const std::optional<TransportKind> tunable = choose_tuning(sources.transports, fabric);
   fabric.tunes_channels = tunable && environment.untuned_by.empty();
   if (const config::Problems problems = sources.check_host(fabric); !problems.empty())
-    return refuse(loaded, environment, host, say_problems(fabric.who_chose(), problems));
+    return refuse(sources, loaded, environment, host, say_problems(fabric.who_chose(), problems));
 
   if (sources.open_page && environment.has_statistics_page && fabric.statistics.page)
     sources.open_page(fabric, loaded.hash);
@@ -321,13 +335,14 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
   startup.channels_per_peer = environment.channels_per_peer;
   startup.connect_timeout = milliseconds(fabric.tcp.connect_timeout_ms);
   for (std::size_t i = 0; i < fabric.nics.size(); ++i)
-    if (is_shown(fabric, i)) startup.devices.push_back(device_for(fabric, i, started));
+    if (is_shown(fabric, i))
+      startup.devices.push_back(device_for(sources.transports, fabric, i, started));
   const auto refusing =
       std::ranges::find_if(startup.devices, [](const Device& d) { return d.transport == nullptr; });
   // The other NICs work all the same, unless the host is to fall back.
   if (refusing != startup.devices.end() &&
       (startup.transports.empty() || environment.on_error == config::OnError::kFallback))
-    return refuse(loaded, environment, host, refusing->refusal);
+    return refuse(sources, loaded, environment, host, refusing->refusal);
   std::ranges::for_each(startup.devices, say);
   list_devices(startup.devices);
   if (tunable) say_tuning(startup, environment.untuned_by);

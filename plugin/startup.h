@@ -41,6 +41,8 @@ struct TransportSource {
   // Whether NCCL opens more channels than collectives need when all NICs are of this transport
   // (ChannelTuner). Null: never.
   bool (*is_tunable)(const config::Fabric& fabric) = nullptr;
+  // Number of NCCL devices that the NIC is exposed as, also where it cannot be used. Null: 1.
+  int (*nccl_devices)(const config::Fabric& fabric, const config::Nic& nic) = nullptr;
   // Creates the transport over a fabric that has only NICs it carries, at least one. It has a
   // device for each, in their order, but one device for all that the config merges, in the place of
   // the first.

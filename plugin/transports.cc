@@ -15,6 +15,7 @@
 #include "plugin/startup.h"
 #include "transport/sockets/kernel/device_list.h"
 #include "transport/sockets/socket_transport.h"
+#include "transport/ustack/nic_config.h"
 #include "transport/ustack/ustack_transport.h"
 #include "transport/verbs/device_list.h"
 #include "transport/verbs/library.h"
@@ -81,6 +82,10 @@ std::vector<TransportSource> transport_sources() {
   return {{.kind = TransportKind::kUstack,
            .carries = ustack::carries,
            .is_tunable = ustack::is_shown_often,
+           .nccl_devices =
+               [](const config::Fabric& fabric, const config::Nic& nic) {
+                 return ustack::nccl_devices(fabric, nic, fabric.tunes_channels);
+               },
            .create =
                [cpus](const config::Fabric& fabric) {
                  return in_words(ustack::create(fabric, *cpus, probe_gpus));
@@ -89,6 +94,7 @@ std::vector<TransportSource> transport_sources() {
           {.kind = TransportKind::kSockets,
            .carries = sockets::carries,
            .is_tunable = [](const config::Fabric&) { return true; },
+           .nccl_devices = sockets::nccl_devices,
            .create = [cpus](const config::Fabric& fabric) { return create_sockets(fabric, *cpus); },
            .find_nics = find_interfaces},
           {.kind = TransportKind::kVerbs,

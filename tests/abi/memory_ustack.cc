@@ -5,6 +5,7 @@
 // config and process end, over an in-memory transport. Its tests need no NIC, no DPDK and no
 // privilege, and can run under sanitizers.
 #include "tests/support/memory_transport.h"
+#include "transport/ustack/nic_config.h"
 #include "transport/ustack/ustack_transport.h"
 
 namespace ztcp::ustack {
@@ -12,6 +13,11 @@ namespace ztcp::ustack {
 bool carries(const config::Nic& nic) { return nic.driver != config::NicDriver::kSocket; }
 
 bool is_shown_often(const config::Fabric& /*fabric*/) { return false; }
+
+int nccl_devices(const config::Fabric& /*fabric*/, const config::Nic& /*nic*/,
+                 bool /*tunes_channels*/) {
+  return 1;
+}
 
 Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric,
                                           const config::CpuShare& /*cpus*/, GpuProbe /*probe*/) {

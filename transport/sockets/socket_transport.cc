@@ -383,4 +383,11 @@ Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, std::vec
   return std::make_unique<SocketTransport>(fabric, std::move(devices), cpus);
 }
 
+int nccl_devices(const config::Fabric& fabric, const config::Nic& nic) {
+  const auto interfaces = std::ranges::count_if(fabric.nics, carries);
+  return static_cast<int>(plan::nccl_devices({.told = nic.nccl_devices,
+                                              .tunes_channels = fabric.tunes_channels,
+                                              .interfaces = static_cast<std::size_t>(interfaces)}));
+}
+
 }  // namespace ztcp::sockets

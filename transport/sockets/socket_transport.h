@@ -21,4 +21,7 @@ namespace ztcp::sockets {
 Result<std::unique_ptr<Transport>> create(const config::Fabric& fabric, std::vector<Device> devices,
                                           const config::CpuShare& cpus);
 
+// Number of NCCL devices that one of the fabric's interfaces is exposed as.
+int nccl_devices(const config::Fabric& fabric, const config::Nic& nic);
+
 }  // namespace ztcp::sockets

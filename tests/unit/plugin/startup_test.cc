@@ -266,6 +266,18 @@ TEST_F(StartupTest, Collnet_FollowsTheVariablesFirst) {
   EXPECT_TRUE(says(log_, "no sum is rounded for the wire"));
 }
 
+TEST_F(StartupTest, Collnet_RefusingHostShowsTheDevicesThatOthersShow) {
+  loaded_.fabric->collnet.enabled = true;
+  for (TransportSource& source : sources_)
+    source.nccl_devices = [](const config::Fabric&, const config::Nic&) { return 3; };
+  host_problems_ = {{"hugepages", "too few", "ztcp_setup"}};
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_TRUE(startup->transports.empty());
+  EXPECT_TRUE(startup->collnet.is_on);
+  EXPECT_EQ(startup->devices.size(), 3 * loaded_.fabric->nics.size());
+}
+
 TEST_F(StartupTest, Collnet_UnknownValueIsRefused) {
   environment_.collnet_fault = "ZTCP_COLLNET=yes is neither on (1) nor off (0)";
   const auto startup = start();

@@ -78,6 +78,19 @@ TEST(InitLine, StatesOverHowManyReceiveQueuesFlowsAreSpread) {
   EXPECT_TRUE(line(0).ends_with(", RX queues not told by the driver"));
 }
 
+// NCCL 2.30 refuses a job if its hosts show different numbers of CollNet devices.
+TEST(Plan, NcclDevicesFollowTheFabricAlone) {
+  config::Fabric fabric = host_settings({});
+  fabric.tunes_channels = true;
+  fabric.nics.resize(1);
+  fabric.nics[0].driver = config::NicDriver::kSocket;
+  for (const std::size_t count : {1, 8, 128}) {
+    const auto transport =
+        *create(fabric, {loopback_device()}, cpus(count, count, 0, {1, "1 GPU"}));
+    EXPECT_EQ(transport->devices()[0].nccl_devices, nccl_devices(fabric, fabric.nics[0])) << count;
+  }
+}
+
 // NCCL or a framework may narrow the CPU mask between init and the first listen. That changes where
 // threads run, but not their number, nor the NCCL devices.
 TEST(Plan, IsTheSameAtInitAndAtListenDespiteANarrowedCpuMask) {
