@@ -114,6 +114,17 @@ sys.modules["torch.distributed"] = types.SimpleNamespace(is_available=lambda: Tr
 import ztcp"""
         self.assertIn("import ztcp first", self.run_in("python", "-c", program))
 
+    def test_the_hooks_need_pytorch_only_when_they_are_made(self):
+        program = """
+import sys, ztcp
+sys.modules["torch"] = None
+try:
+    ztcp.hooks.topk(ratio=0.01, feedback=True)
+except ImportError as error:
+    print(error)"""
+        self.assertIn("a hook of PyTorch, which cannot be imported", self.run_in("python", "-c", program))
+        self.assertEqual(self.run_in("python", "-c", "import sys, ztcp; print('torch' in sys.modules)"), "False\n")
+
     def test_env_is_a_script_that_sets_the_same(self):
         script = self.run_in("python", "-m", "ztcp", "env")
         said = subprocess.run(["sh", "-c", f"{script}\necho $NCCL_NET $NCCL_NET_PLUGIN"], capture_output=True, text=True,

@@ -8,6 +8,8 @@ loads libnccl-net.so and sets the variables that NCCL reads, but none that is al
 this process then takes ztcp for its network. `python -m ztcp env` prints the same variables for a
 shell, `ztcp run -- COMMAND` starts a command with them, and `ztcp check` tells whether this host is
 ready. With ZTCP=off the import does nothing.
+
+ztcp.hooks has communication hooks for PyTorch's DistributedDataParallel.
 """
 import ctypes
 import os
@@ -16,8 +18,9 @@ import warnings
 
 from _ztcp import __version__
 from _ztcp.choice import Choice, choose, library_path
+from ztcp import hooks
 
-__all__ = ["Choice", "__version__", "choice", "library_path"]
+__all__ = ["Choice", "__version__", "choice", "hooks", "library_path"]
 
 #: The variables that the import has set, and why; None where it has set nothing.
 choice = None
