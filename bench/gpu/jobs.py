@@ -21,8 +21,10 @@ class Failed(Exception):
 class Ranks:
     """One process for each environment, in rank order, until close(). Owner: one thread."""
 
-    def __init__(self, program, environments, devices, folder):
+    def __init__(self, program, environments, devices, folder, hosts=None):
+        """`hosts`: those of the ranks (veth), or None: all run on this one."""
         self.program, self.environments, self.devices = program, environments, devices
+        self.hosts = hosts
         self.folder = pathlib.Path(folder)  # For the ranks' standard error.
         self.processes, self.buffers, self.unready = [], [], set()
 
@@ -36,6 +38,8 @@ class Ranks:
         for rank, environment in enumerate(self.environments):
             command = [sys.executable, str(self.program), "--rank", str(rank), "--ranks", str(ranks),
                        "--device", self.devices[rank], "--parent", str(os.getpid())]
+            if self.hosts:
+                command = self.hosts.inside(rank, command)
             with open(self.folder / f"start{rank}.txt", "w") as errors:
                 self._start_one(command, environment, errors)
             os.set_blocking(self.processes[-1].stdout.fileno(), False)

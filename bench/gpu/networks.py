@@ -23,12 +23,17 @@ class Network:
     has_fabric: bool = False
     # RDMA devices of --build's own libibverbs.so.1: for correctness, not for speed.
     has_soft_nic: bool = False
+    has_topk: bool = False  # With the wheel's hook for PyTorch (docs/topk.md).
     environment: dict = dataclasses.field(default_factory=dict)
 
     @property
     def carrier(self):
         """In NCCL's log where it uses this network."""
         return f"{'COLLNET' if 'ZTCP_COLLNET' in self.environment else 'NET'}/{self.nccl_net}"
+
+    @property
+    def changes_losses(self):
+        return self.has_topk or "ZTCP_COLLNET_WIRE" in self.environment
 
 
 def sockets(threads, each, channels=0):
@@ -53,6 +58,9 @@ NETWORKS = {
                                     environment={"ZTCP_TRANSPORT": "sockets"} | COLLNET),
     "ztcp-sockets-collnet-bf16": Network("ztcp's CollNet, sums as bf16, kernel sockets", "ztcp", "ztcp",
                                          environment={"ZTCP_TRANSPORT": "sockets"} | COLLNET | BF16),
+    "ztcp-topk": Network("ztcp, top-k gradients, shared memory", "ztcp", "ztcp", has_fabric=True, has_topk=True),
+    "ztcp-sockets-topk": Network("ztcp, top-k gradients, kernel sockets", "ztcp", "ztcp", has_topk=True,
+                                 environment={"ZTCP_TRANSPORT": "sockets"}),
     # Without the statistics page and the monitor of slow messages, to measure their cost.
     "ztcp-nostats": Network("ztcp, shared memory, no statistics", "ztcp", "ztcp", has_fabric=True,
                             environment={"ZTCP_STATISTICS": "off"}),

@@ -27,6 +27,7 @@ import torch.nn.parallel
 
 import models
 
+WHEEL = pathlib.Path(__file__).resolve().parents[2] / "packaging/wheel"
 TASKS = {"resnet50": (models.ResNetTask, "ddp"), "transformer": (models.TransformerTask, "ddp"),
          "transformer-fsdp": (models.TransformerTask, "fsdp")}
 PR_SET_PDEATHSIG = 1
@@ -62,7 +63,12 @@ class Training:
         if self.is_sharded:
             return models.fully_sharded(model)
         devices = [self.device.index] if self.is_gpu else None
-        return torch.nn.parallel.DistributedDataParallel(model, device_ids=devices)
+        model = torch.nn.parallel.DistributedDataParallel(model, device_ids=devices)
+        if self.job["topk"]:
+            sys.path.append(str(WHEEL))
+            from _ztcp.topk import topk
+            model.register_comm_hook(None, topk(self.job["topk"]))
+        return model
 
     def precision(self):
         # FSDP sets its own precision.

@@ -28,9 +28,9 @@ def of_ranks(results):
 
 
 def compare_losses(runs, tolerance):
-    """Compares all runs of a model with its first one: the same seeds and data give the same
-    losses."""
-    good = [run for run in runs if not run["error"]]
+    """Compares all runs of a model with its first one: the same seeds and data give the same losses,
+    but over networks that round or leave out gradients."""
+    good = [run for run in runs if not run["error"] and not run.get("changes_losses")]
     found = {"steps": 0, "runs": len(good), "largest": 0.0, "different": []}
     for run in good:
         reference = good[0]["losses"]
@@ -58,6 +58,19 @@ def losses_text(found, tolerance):
         return f"{first}: equal in all {found['runs']} runs"
     return (f"{first}: the same in all {found['runs']} runs but for {found['largest']:.1g} of them "
             f"(tolerance {tolerance:g})")
+
+
+def loss_lines(runs):
+    """The losses of each network's last run, at some of its steps."""
+    lines = []
+    for network in dict.fromkeys(run["network"] for run in runs):
+        good = [run for run in runs if run["network"] == network and not run["error"]]
+        if good:
+            losses = good[-1]["losses"]
+            steps = sorted({1 + round(part * (len(losses) - 1) / 5) for part in range(6)})
+            lines.append(f"{good[-1]['title']}: " +
+                         ", ".join(f"step {step} {losses[step - 1]:.4f}" for step in steps))
+    return lines
 
 
 def rows(runs):

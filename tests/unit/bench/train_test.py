@@ -105,6 +105,13 @@ class Losses(unittest.TestCase):
             found, _ = self.compared((2, 1), losses)
             self.assertEqual(len(found["different"]), 1)
 
+    def test_losses_of_networks_that_change_them_are_listed_and_not_compared(self):
+        runs = [run("ztcp", 10), run("socket-stock", 10), run("ztcp-topk", 10, (3, 1.5)) | {"changes_losses": True}]
+        found = training.compare_losses(runs, 1e-3)
+        self.assertEqual((found["runs"], found["different"]), (2, []))
+        self.assertEqual(training.loss_lines(runs)[1:], ["socket-stock: step 1 2.0000, step 2 1.0000",
+                                                         "ztcp-topk: step 1 3.0000, step 2 1.5000"])
+
     def test_one_run_has_nothing_to_compare_with(self):
         self.assertIn("nothing to compare with", self.compared((2, 1))[1])
 
@@ -149,6 +156,13 @@ class Processes(unittest.TestCase):
         self.assertEqual(document["losses"]["resnet50"]["different"], [])
         self.assertIn("equal in all 3 runs", done.stdout)
         self.assertIn("| gloo |", done.stdout)
+
+    def test_tries_the_hook_beside_the_backend_alone(self):
+        done = self.train("good", "--rounds", "1", "--networks", "gloo,gloo-topk")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        runs = json.loads(self.out.read_text())["runs"]
+        self.assertEqual([(one["network"], one["changes_losses"]) for one in runs], [("gloo", False), ("gloo-topk", True)])
+        self.assertIn("gloo-topk: step 1 2.0000, step 2 1.0000", done.stdout)
 
     def test_a_rank_that_fails_fails_its_run_alone(self):
         done = self.train("second run fails", "--rounds", "3")
@@ -234,6 +248,10 @@ class Processes(unittest.TestCase):
         for arguments, text in ((["--models", "bert"], "no model bert: there are resnet50"),
                                 (["--networks", "tokenring"], "no network tokenring: there are ztcp"),
                                 (["--networks", "fastsocket"], "needs --peer fastsocket=FILE"),
+                                (["--try", "--networks", "ztcp"], "no network ztcp with --try: there are gloo, gloo-topk"),
+                                (["--networks", "socket-stock", "--rate", "25"], "of --veth MTU, which is missing"),
+                                (["--networks", "socket-stock", "--veth", "9000", "--ranks", "3"], "wants 2 ranks"),
+                                (["--networks", "socket-stock", "--topk", "2"], "a share of the gradients: at most 1"),
                                 (["--ranks", "1"], "must be at least 2")):
             done = subprocess.run([sys.executable, TRAIN, *arguments], stderr=subprocess.PIPE, text=True,
                                   timeout=60, check=False)
