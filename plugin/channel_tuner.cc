@@ -6,6 +6,8 @@
 #include <array>
 #include <limits>
 
+#include "plugin/collnet_sizes.h"
+
 namespace ztcp::plugin {
 namespace {
 
@@ -57,6 +59,17 @@ bool is_tuned(ncclFunc_t collective) {
 
 }  // namespace
 
+bool CostTable::has(int algorithm) const {
+  for (int protocol = 0; protocol < static_cast<int>(protocols_); ++protocol)
+    if (has(algorithm, protocol)) return true;
+  return false;
+}
+
+void CostTable::bar(int algorithm) {
+  for (int protocol = 0; protocol < static_cast<int>(protocols_); ++protocol)
+    bar(algorithm, protocol);
+}
+
 int CostTable::cheapest_algorithm() const {
   int algorithm = -1;
   float least = std::numeric_limits<float>::max();
@@ -74,9 +87,31 @@ std::size_t ChannelTuner::step_bytes(int algorithm, std::size_t bytes) const {
   return algorithm == NCCL_ALGO_TREE && ranks_ > 2 ? bytes : bytes / ranks_;
 }
 
+// Bars the algorithms that use CollNet, unless the user has left NCCL no other (NCCL_ALGO). Of them
+// the chain alone was measured.
+void ChannelTuner::choose_collnet(std::size_t bytes, CostTable& costs) const {
+  constexpr std::array kOverCollnet = {int{NCCL_ALGO_COLLNET_DIRECT}, int{NCCL_ALGO_COLLNET_CHAIN},
+                                       int{NCCL_ALGO_NVLS}};
+  const auto uses_collnet = [&](int algorithm) {
+    return std::ranges::find(kOverCollnet, algorithm) != kOverCollnet.end();
+  };
+  bool has_others = false;
+  for (int algorithm = 0; algorithm < costs.algorithms(); ++algorithm)
+    has_others |= !uses_collnet(algorithm) && costs.has(algorithm);
+  if (!has_others) return;
+  const bool is_faster = std::ranges::any_of(kCollnetSizes, [&](const CollnetSizes& row) {
+    return row.network == network_ && row.wire == collnet_ && row.ranks == ranks_ &&
+           row.hosts == hosts_ && row.least_bytes <= bytes && bytes <= row.most_bytes;
+  });
+  for (const int algorithm : kOverCollnet)
+    if (algorithm != NCCL_ALGO_COLLNET_CHAIN || !is_faster) costs.bar(algorithm);
+  costs.prefer(NCCL_ALGO_COLLNET_CHAIN, NCCL_PROTO_SIMPLE);
+}
+
 int ChannelTuner::tune(ncclFunc_t collective, std::size_t bytes, CostTable& costs) const {
   const bool stays_inside = ranks_ == ranks_of_host_;
   if (stays_inside || ranks_of_host_ == 0 || !is_tuned(collective)) return 0;
+  if (collnet_ && collective == ncclFuncAllReduce) choose_collnet(bytes, costs);
   const Rule& rule = rule_of(network_);
   for (const int algorithm : {NCCL_ALGO_TREE, NCCL_ALGO_RING})
     if (step_bytes(algorithm, bytes) >= rule.least_bytes_without_ll &&

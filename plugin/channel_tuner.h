@@ -14,15 +14,20 @@
 // (plugin/agreement.h). A change of any answer needs a new ChannelTuner::kRule
 // (tests/data/tuner/README.md).
 //
+// Where CollNet is on, NCCL takes it for the sizes of plugin/collnet_sizes.h alone. The answers of
+// kRule are those without CollNet.
+//
 // The ranks of one host are separate processes, each with its own NCCL proxy thread, so their
 // channels add up. This is reasoned; measurements cover one rank per host only.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "plugin/abi/nccl_tuner.h"
+#include "transport/reduce/segment.h"
 #include "transport/transport.h"
 
 namespace ztcp::plugin {
@@ -38,6 +43,14 @@ class CostTable {
   void bar(int algorithm, int protocol) {
     if (is_inside(algorithm, protocol)) costs_[index(algorithm, protocol)] = -1;
   }
+  // NCCL will choose it, if it can.
+  void prefer(int algorithm, int protocol) {
+    if (has(algorithm, protocol)) costs_[index(algorithm, protocol)] = 0;
+  }
+  // With any protocol; with all of them.
+  bool has(int algorithm) const;
+  void bar(int algorithm);
+  int algorithms() const { return static_cast<int>(costs_.size() / protocols_); }
   // The algorithm that NCCL will choose; -1: none.
   int cheapest_algorithm() const;
 
@@ -60,9 +73,15 @@ class ChannelTuner {
   // The number of tune()'s rule. Two builds with the same number give the same answers.
   static constexpr std::uint8_t kRule = 3;
 
-  // `network` carries all NICs of all hosts: sockets or the userspace TCP.
-  ChannelTuner(TransportKind network, std::size_t ranks, std::size_t hosts)
-      : network_(network), ranks_(ranks), ranks_of_host_(hosts == 0 ? ranks : ranks / hosts) {}
+  // `network` carries all NICs of all hosts: sockets or the userspace TCP. `collnet`: in which form
+  // CollNet sends sums; empty where CollNet is off.
+  ChannelTuner(TransportKind network, std::size_t ranks, std::size_t hosts,
+               std::optional<reduce::Wire> collnet = std::nullopt)
+      : network_(network),
+        ranks_(ranks),
+        hosts_(hosts),
+        ranks_of_host_(hosts == 0 ? ranks : ranks / hosts),
+        collnet_(collnet) {}
 
   // Number of channels for a collective of `bytes` (summed over all ranks where each has a part);
   // 0: NCCL's own choice. Bars protocols that do not pay in `costs`.
@@ -71,10 +90,13 @@ class ChannelTuner {
  private:
   // Bytes that cross the network in one step.
   std::size_t step_bytes(int algorithm, std::size_t bytes) const;
+  void choose_collnet(std::size_t bytes, CostTable& costs) const;
 
   TransportKind network_;
   std::size_t ranks_;
+  std::size_t hosts_;
   std::size_t ranks_of_host_;
+  std::optional<reduce::Wire> collnet_;
 };
 
 }  // namespace ztcp::plugin

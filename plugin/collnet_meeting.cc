@@ -129,7 +129,8 @@ Told<void> CollMeeting::advance(Accepted& one) {
 Told<void> CollMeeting::place(const Accepted& one) {
   const CollHello& hello = one.hello;
   const std::string peer = one.comm->describe_peer();
-  if (hello.magic != CollHello::kMagic || hello.version != CollHello::kVersion)
+  if (hello.magic != CollHello::kMagic || hello.version != CollHello::kVersion ||
+      hello.sizes != kCollnetSizesDigest)
     return report(Errc::kProtocol,
                   "CollNet: {} has another release of ztcp; give all hosts of the job the same",
                   peer);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "plugin/collnet_group.h"
+#include "plugin/collnet_sizes.h"
 #include "plugin/handle.h"
 #include "plugin/net.h"
 
@@ -27,7 +28,7 @@ struct CollListening;
 struct CollHello {
   static constexpr std::uint32_t kMagic = 0x6c6c'6f63;  // "coll"
   // Increase whenever hosts of two releases would exchange other messages for the same call.
-  static constexpr std::uint8_t kVersion = 1;
+  static constexpr std::uint8_t kVersion = 2;
   std::uint32_t magic = kMagic;
   std::uint8_t version = kVersion;
   std::uint8_t lane = 0;
@@ -35,8 +36,9 @@ struct CollHello {
   std::uint8_t reserved = 0;
   std::uint32_t rank = 0;
   std::uint32_t ranks = 0;
+  std::uint32_t sizes = kCollnetSizesDigest;
 };
-static_assert(sizeof(CollHello) == 16);
+static_assert(sizeof(CollHello) == 20);
 
 class CollMeeting {
  public:

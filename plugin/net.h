@@ -112,6 +112,11 @@ class Net {
     const Startup* const current = startup();
     return current == nullptr ? std::nullopt : current->tuned;
   }
+  // Switched off before init.
+  CollnetSettings collnet() const {
+    const Startup* const current = startup();
+    return current == nullptr ? CollnetSettings{} : current->collnet;
+  }
   // Adds a device whose connections go over all of `devices`. It lasts until NCCL loads the plugin
   // anew. NCCL 2.24 to 2.26 also call this for each NIC that they merge with no other, and then
   // show no NIC that is not among the results; 2.26 repeats the call without end after a failure.

@@ -26,7 +26,14 @@ typedef enum {
 } ncclFunc_t;
 
 /* Rows and columns of the table of costs. */
-enum { NCCL_ALGO_TREE = 0, NCCL_ALGO_RING = 1, NCCL_ALGO_PAT = 6 /* 2.23 */ };
+enum {
+  NCCL_ALGO_TREE = 0,
+  NCCL_ALGO_RING = 1,
+  NCCL_ALGO_COLLNET_DIRECT = 2,
+  NCCL_ALGO_COLLNET_CHAIN = 3,
+  NCCL_ALGO_NVLS = 4, /* Between hosts over CollNet. */
+  NCCL_ALGO_PAT = 6   /* 2.23 */
+};
 enum { NCCL_PROTO_LL = 0, NCCL_PROTO_LL128 = 1, NCCL_PROTO_SIMPLE = 2 };
 
 typedef ncclResult_t ncclTunerInit_v3_t(size_t nRanks, size_t nNodes, ncclDebugLogger_t logFunction,

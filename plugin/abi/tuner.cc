@@ -21,7 +21,11 @@ namespace {
 ncclResult_t tuner_init(std::size_t ranks, std::size_t hosts, void** context) {
   return guard("tuner's init", [&]() -> Told<void> {
     const std::optional<TransportKind> network = net().tuned();
-    *context = network ? new ChannelTuner(*network, ranks, hosts) : nullptr;
+    const CollnetSettings collnet = net().collnet();
+    *context = network
+                   ? new ChannelTuner(*network, ranks, hosts,
+                                      collnet.is_on ? std::optional(collnet.wire) : std::nullopt)
+                   : nullptr;
     return {};
   });
 }

@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "plugin/collnet_sizes.h"
+
 namespace ztcp::plugin {
 namespace {
 
@@ -145,6 +147,80 @@ TEST(ChannelTuner, OverTheUserspaceTcpNcclChoosesTheProtocol) {
   CostTable table = costs.table();
   ChannelTuner(TransportKind::kUstack, 2, 2).tune(ncclFuncAllReduce, 1024 * kKiB, table);
   EXPECT_TRUE(table.has(NCCL_ALGO_RING, NCCL_PROTO_LL));
+}
+
+class CollnetChoice : public testing::Test {
+ protected:
+  // NCCL's model has CollNet at second place.
+  CollnetChoice() {
+    costs_.set(NCCL_ALGO_COLLNET_CHAIN, NCCL_PROTO_SIMPLE, 25);
+    costs_.set(NCCL_ALGO_COLLNET_DIRECT, NCCL_PROTO_SIMPLE, 25);
+    costs_.set(kNvls, NCCL_PROTO_SIMPLE, 25);
+  }
+  // The algorithm that NCCL will choose.
+  int chosen(const ChannelTuner& tuner, std::size_t bytes,
+             ncclFunc_t collective = ncclFuncAllReduce) {
+    table_ = costs_;
+    CostTable table = table_.table();
+    tuner.tune(collective, bytes, table);
+    return table.cheapest_algorithm();
+  }
+  bool is_left(int algorithm) { return table_.table().has(algorithm); }
+
+  Costs costs_;
+  Costs table_;
+  const ChannelTuner rounded_{TransportKind::kSockets, 2, 2, reduce::Wire::kBfloat16};
+};
+
+TEST_F(CollnetChoice, MeasuredSizesAreOffered) {
+  for (const CollnetSizes& row : kCollnetSizes) {
+    const ChannelTuner tuner(row.network, row.ranks, row.hosts, row.wire);
+    for (const std::size_t bytes : {row.least_bytes, row.most_bytes}) {
+      EXPECT_EQ(chosen(tuner, bytes), NCCL_ALGO_COLLNET_CHAIN) << bytes;
+      EXPECT_FALSE(is_left(NCCL_ALGO_COLLNET_DIRECT));
+      EXPECT_FALSE(is_left(kNvls));
+    }
+  }
+}
+
+TEST_F(CollnetChoice, OtherSizesAndJobsAreNotOffered) {
+  costs_.set(NCCL_ALGO_COLLNET_CHAIN, NCCL_PROTO_SIMPLE, 1);
+  for (const std::size_t bytes : {8 * kKiB, 1024 * kKiB, 16384 * kKiB, 65536 * kKiB}) {
+    EXPECT_NE(chosen(rounded_, bytes), NCCL_ALGO_COLLNET_CHAIN) << bytes;
+    EXPECT_FALSE(is_left(NCCL_ALGO_COLLNET_CHAIN));
+  }
+  const auto is_offered = [&](TransportKind network, std::size_t ranks, std::size_t hosts,
+                              reduce::Wire wire) {
+    return chosen({network, ranks, hosts, wire}, 4096 * kKiB) == NCCL_ALGO_COLLNET_CHAIN;
+  };
+  EXPECT_TRUE(is_offered(TransportKind::kSockets, 2, 2, reduce::Wire::kBfloat16));
+  EXPECT_FALSE(is_offered(TransportKind::kSockets, 2, 2, reduce::Wire::kAsIs));
+  EXPECT_FALSE(is_offered(TransportKind::kUstack, 2, 2, reduce::Wire::kBfloat16));
+  EXPECT_FALSE(is_offered(TransportKind::kSockets, 16, 2, reduce::Wire::kBfloat16));
+  EXPECT_FALSE(is_offered(TransportKind::kSockets, 4, 4, reduce::Wire::kBfloat16));
+}
+
+// NCCL_ALGO=allreduce:collnetchain, for one.
+TEST_F(CollnetChoice, AnAlgorithmThatTheUserLeftAloneStays) {
+  for (const int algorithm : {NCCL_ALGO_TREE, NCCL_ALGO_RING})
+    for (const int protocol : {NCCL_PROTO_LL, NCCL_PROTO_SIMPLE})
+      costs_.set(algorithm, protocol, -1);
+  costs_.set(kNvls, NCCL_PROTO_SIMPLE, -1);
+  costs_.set(NCCL_ALGO_COLLNET_DIRECT, NCCL_PROTO_SIMPLE, -1);
+  EXPECT_EQ(chosen(rounded_, 8 * kKiB), NCCL_ALGO_COLLNET_CHAIN);
+  EXPECT_EQ(chosen(rounded_, 65536 * kKiB), NCCL_ALGO_COLLNET_CHAIN);
+}
+
+TEST_F(CollnetChoice, IsLeftToNcclWhereCollnetIsOff) {
+  const ChannelTuner off(TransportKind::kSockets, 2, 2);
+  EXPECT_EQ(chosen(off, 8 * kKiB), NCCL_ALGO_RING);
+  EXPECT_TRUE(is_left(NCCL_ALGO_COLLNET_CHAIN));
+}
+
+TEST_F(CollnetChoice, IsOfferedWhereNcclHasIt) {
+  costs_.set(NCCL_ALGO_COLLNET_CHAIN, NCCL_PROTO_SIMPLE, -1);
+  EXPECT_NE(chosen(rounded_, 4096 * kKiB), NCCL_ALGO_COLLNET_CHAIN);
+  EXPECT_NE(chosen(rounded_, 4096 * kKiB, ncclFuncAllGather), NCCL_ALGO_COLLNET_CHAIN);
 }
 
 // NCCL_PROTO=LL must be respected.

@@ -232,6 +232,21 @@ TEST_F(CollNetTest, DifferentWires_AreRefusedByName) {
   EXPECT_TRUE(warned(log_, "set ZTCP_COLLNET_WIRE (or wire in [collnet]) to the same"));
 }
 
+// Its ranks would choose CollNet for other sizes, and wait for each other for ever.
+TEST_F(CollNetTest, AnotherTableOfSizes_IsRefusedByName) {
+  listen(2);
+  for (std::size_t lane = 0; lane < reduce::kLanes; ++lane) {
+    auto handle = hosts_[0].handle;
+    const auto sender = net_.connect(hosts_[1].context, 0, handle);
+    ASSERT_TRUE(sender && *sender != nullptr);
+    CollHello hello{.lane = static_cast<std::uint8_t>(lane), .rank = 1, .ranks = 2};
+    hello.sizes ^= 1;
+    ASSERT_TRUE((*sender)->post_send(std::as_bytes(std::span(&hello, 1)), 0, nullptr));
+  }
+  EXPECT_FALSE(collective_.connect(handles_, 0, hosts_[0].listening));
+  EXPECT_TRUE(warned(log_, "has another release of ztcp; give all hosts of the job the same"));
+}
+
 TEST_F(CollNetTest, LostPeer_FailsTheRequest) {
   connect(2);
   prepare(300'000);
