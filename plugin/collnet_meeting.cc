@@ -99,6 +99,7 @@ Told<void> CollMeeting::exchange(Greeting& greeting, Comm& comm, Post&& post) {
   const Result<bool> done = greeting.request->test({&moved, 1});
   if (!done) return pass_on(done.error());
   if (!*done) return {};
+  if (moved != sizeof greeting.hello) greeting.hello.magic = 0;  // No whole message.
   greeting.is_over = true;
   return deregister_memory(comm, std::exchange(greeting.key, nullptr));
 }

@@ -232,6 +232,17 @@ TEST_F(CollNetTest, DifferentWires_AreRefusedByName) {
   EXPECT_TRUE(warned(log_, "set ZTCP_COLLNET_WIRE (or wire in [collnet]) to the same"));
 }
 
+TEST_F(CollNetTest, ACutFirstMessage_IsRefusedByName) {
+  listen(2);
+  auto handle = hosts_[0].handle;
+  const auto sender = net_.connect(hosts_[1].context, 0, handle);
+  ASSERT_TRUE(sender && *sender != nullptr);
+  const CollHello hello{.rank = 1, .ranks = 2};
+  ASSERT_TRUE((*sender)->post_send(std::as_bytes(std::span(&hello, 1)).first(16), 0, nullptr));
+  EXPECT_FALSE(collective_.connect(handles_, 0, hosts_[0].listening));
+  EXPECT_TRUE(warned(log_, "has another release of ztcp; give all hosts of the job the same"));
+}
+
 // Its ranks would choose CollNet for other sizes, and wait for each other for ever.
 TEST_F(CollNetTest, AnotherTableOfSizes_IsRefusedByName) {
   listen(2);
