@@ -157,6 +157,7 @@ void CaptureServer::remove_file() {
 void CaptureServer::add(const std::string& device, const MacAddress& mac, std::uint16_t mtu_bytes,
                         CaptureTaps taps) {
   const std::lock_guard lock(mutex_);
+  std::erase_if(devices_, [&](const Device& before) { return before.name == device; });
   devices_.push_back({device, mac, mtu_bytes, std::move(taps)});
 }
 

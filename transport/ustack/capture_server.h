@@ -42,7 +42,8 @@ class CaptureServer {
   CaptureServer& operator=(const CaptureServer&) = delete;
 
   // --- Any thread --------------------------------------------------------------------------------
-  // A NIC with a tap for each lane.
+  // A NIC with a tap for each lane. Replaces one of that name, which did not come up: no router
+  // advertised itself, for example.
   void add(const std::string& device, const MacAddress& mac, std::uint16_t mtu_bytes,
            CaptureTaps taps);
   const std::string& path() const { return path_; }

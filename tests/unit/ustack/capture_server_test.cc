@@ -133,6 +133,18 @@ TEST_F(CaptureServerTest, ListsItsDevices) {
   EXPECT_TRUE(client.is_over());
 }
 
+TEST_F(CaptureServerTest, ADeviceThatIsTriedAgainIsCapturedByItsNewTaps) {
+  const CaptureTaps before = taps;
+  taps = {std::make_shared<stats::CaptureTap>()};
+  server->add("ztcp0", {}, 1500, taps);
+  Client client(server->path());
+  EXPECT_EQ(stats::text_of(client.ask({})->devices), "ztcp0\n");
+  stats::CaptureRequest request;
+  request.kind = stats::CaptureKind::kStart;
+  stats::set_text(request.device, "ztcp0");
+  EXPECT_EQ(Client(server->path()).ask(request)->lanes, 1U);
+}
+
 TEST_F(CaptureServerTest, FramesOfEveryLaneArriveInMemoryThatTheReaderCantChange) {
   Client client(server->path());
   ASSERT_EQ(client.start(), stats::CaptureStatus::kOk);
