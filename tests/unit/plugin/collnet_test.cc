@@ -232,6 +232,15 @@ TEST_F(CollNetTest, DifferentWires_AreRefusedByName) {
   EXPECT_TRUE(warned(log_, "set ZTCP_COLLNET_WIRE (or wire in [collnet]) to the same"));
 }
 
+TEST_F(CollNetTest, RefusingHost_FailsAtOnceWithItsReason) {
+  start_refusal_ = "/etc/ztcp.conf can't be honoured";
+  listen(2);
+  EXPECT_EQ(*collective_.device_count(), 2);
+  EXPECT_FALSE(collective_.connect(handles_, 0, hosts_[0].listening));
+  EXPECT_TRUE(warned(log_, "host-a"));
+  for (const Host& host : hosts_) collective_.finalize(host.context);
+}
+
 TEST_F(CollNetTest, ACutFirstMessage_IsRefusedByName) {
   listen(2);
   auto handle = hosts_[0].handle;
