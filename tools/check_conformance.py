@@ -5,8 +5,8 @@
   tests    each `Suite.Name` in backquotes is a test of the tree (a * stands for any characters), and
            each path is one of its files
   scripts  each script of tests/scripts has a `rule` line, and each names an RFC of a heading and
-           the beginning of a section in the first column of that chapter's table, or words of a
-           chapter without one
+           one row of that chapter's table: its section, and as many first words of its rule as
+           tell it from other rows; or words of a chapter without a table
 
 usage: check_conformance.py [ROOT]     exit 1 and a line per offence
 """
@@ -20,7 +20,7 @@ QUOTED = re.compile(r"`([^`]+)`")
 NAME = re.compile(r"[A-Z*][\w*]*(?:/[A-Z*][\w*]*)?\.[\w*/]+")
 TEST = re.compile(r"^\s*(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)", re.MULTILINE)
 PATH = re.compile(r"[\w/]+\.(?:cc|h)|tests/[\w/]+")
-RULE = re.compile(r"rule RFC (\d+) (.+)")
+RULE = re.compile(r"^rule (?:RFC )?(\S+) (.+)", re.MULTILINE)
 
 
 def tests_of(root):
@@ -29,27 +29,51 @@ def tests_of(root):
             for suite, name in TEST.findall(source.read_text())}
 
 
+class Row:
+    """A row of a table, or a chapter without one."""
+
+    def __init__(self, number, text, cells):
+        self.number, self.text, self.cells = number, text, cells
+
+    def is_named_by(self, rfc, name):
+        if not self.cells:
+            return name in self.text
+        # Where a chapter is about several RFCs, its sections begin with the RFC's name.
+        sections = [re.sub(rf"^(RFC )?{rfc} (?=\d)", "", section)
+                    for section in (self.cells[0], *self.cells[0].split(", "))]
+        return any(name == section or (name.startswith(section + " ") and
+                   self.cells[1].startswith(name[len(section) + 1:])) for section in sections)
+
+
 def chapters(page):
-    """For each heading its RFCs and the lines below it."""
+    """For each heading its words and its rows."""
     found = []
-    for line in page.splitlines():
+    for number, line in enumerate(page.splitlines(), 1):
         if line.startswith("## "):
-            found.append((re.findall(r"\b\d{3,5}\b", line), []))
+            found.append((re.findall(r"[\w-]+", line), number, [], []))
         elif found:
-            found[-1][1].append(line)
-    return found
+            found[-1][2].append(line)
+            cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+            if line.startswith("| ") and cells[0] != "section":
+                cells[-1] = cells[-1].removesuffix("|").strip()
+                found[-1][3].append(Row(number, line, cells))
+    return [(words, rows or [Row(number, " ".join(lines), [])])
+            for words, number, lines, rows in found]
 
 
-def has_rule(found, rfc, section):
-    for rfcs, lines in found:
-        if rfc not in rfcs:
-            continue
-        rows = [line.split("|")[1].strip() for line in lines if line.startswith("| ")]
-        if any(section in row for row in rows):
-            return True
-        if not rows and section in "\n".join(lines):
-            return True
-    return False
+def offences_of_rules(root, found):
+    for script in sorted((root / "tests/scripts").glob("*.script")):
+        rules = RULE.findall(script.read_text())
+        name = script.relative_to(root)
+        if not rules:
+            yield f"{name}: no rule"
+        for rfc, rule in rules:
+            rows = [row for words, rows in found if rfc in words
+                    for row in rows if row.is_named_by(rfc, rule.strip())]
+            if not rows:
+                yield f"{name}: no row {rule} of {rfc} in {PAGE}"
+            elif len(rows) > 1:
+                yield f"{name}: {len(rows)} rows {rule} of {rfc} in {PAGE}: add words of the rule"
 
 
 def offences(root):
@@ -69,14 +93,7 @@ def offences(root):
                            file.endswith("/" + quoted) for file in files):
                     yield f"{PAGE}:{number}: no file {quoted}"
     found = chapters(page)
-    for script in sorted((root / "tests/scripts").glob("*.script")):
-        rules = RULE.findall(script.read_text())
-        name = script.relative_to(root)
-        if not rules:
-            yield f"{name}: no rule"
-        for rfc, section in rules:
-            if not has_rule(found, rfc, section.strip()):
-                yield f"{name}: no row {section} of RFC {rfc} in {PAGE}"
+    yield from offences_of_rules(root, found)
 
 
 def main():
