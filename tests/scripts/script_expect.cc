@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Handshakes in one word, ICMP errors, and the state that scripts expect.
+// Handshakes in one word, and the state that scripts expect.
 #include <functional>
 #include <map>
 #include <utility>
@@ -10,26 +10,25 @@
 #include <fmt/ranges.h>
 
 #include "tests/scripts/script_runner.h"
-#include "transport/wire/icmp.h"
-#include "transport/wire/ipv4.h"
 
 namespace ztcp::tcp::test {
 namespace {
 
 constexpr const char* kOffer = "<mss 1460,wscale 8,sackok,ts>";
 
+}  // namespace
+
 Errc to_errc(const std::string& text) {
   static const std::map<std::string, Errc> kNames{
       {"timed-out", Errc::kTimedOut}, {"peer-closed", Errc::kPeerClosed},
       {"refused", Errc::kRefused},    {"no-route", Errc::kNoRoute},
-      {"path-mtu", Errc::kPathMtu},
+      {"path-mtu", Errc::kPathMtu},   {"bad-config", Errc::kBadConfig},
+      {"full", Errc::kFull},
   };
   const auto found = kNames.find(text);
   if (found == kNames.end()) throw ScriptError(fmt::format("\"{}\" is no failure", text));
   return found->second;
 }
-
-}  // namespace
 
 // Our SYN, the peer's answer a round trip later, and ours; the path probe is answered.
 void ScriptRunner::open(Words words) {
@@ -62,41 +61,17 @@ void ScriptRunner::answer_probe() {
   sent_.clear();
 }
 
-// From a router, about a segment of ours.
-void ScriptRunner::icmp(Words words) {
-  if (words.size() != 4 || words[2] != "seq")
-    throw ScriptError("icmp needs-fragmentation MTU seq N, icmp unreachable CODE seq N");
-  const auto value = static_cast<std::uint16_t>(to_number(words[1]));
-  wire::IcmpError error{
-      .source = {kOurIp, peer().our_port},
-      .destination = {kPeerIp, kPeerPort},
-      .sequence = origins_.ours + static_cast<std::uint32_t>(to_number(words[3]))};
-  if (words[0] == "needs-fragmentation") {
-    error.code = wire::IcmpError::kFragmentationNeeded;
-    error.next_hop_mtu_bytes = value;
-  } else if (words[0] == "unreachable") {
-    error.code = static_cast<std::uint8_t>(value);
-  } else {
-    throw ScriptError(fmt::format("\"{}\" is no ICMP error", words[0]));
-  }
-  Bytes bytes(kIpAt + wire::kIpv4Bytes + wire::kEmittedIcmpErrorBytes);
-  wire::emit_ethernet({.destination = kOurMac, .source = kPeerMac}, bytes.data());
-  wire::Ipv4Header ip;
-  ip.source = Ipv4Address{0x0a0000fe};
-  ip.destination = kOurIp;
-  ip.protocol = wire::IpProtocol::kIcmp;
-  ip.total_bytes = wire::kIpv4Bytes + wire::kEmittedIcmpErrorBytes;
-  wire::emit_ipv4(ip, bytes.data() + kIpAt);
-  wire::emit_icmp_error(error, bytes.data() + kIpAt + wire::kIpv4Bytes);
-  RxFrame frame;
-  frame.head = bytes;
-  peer().stack.on_frames(peer().now, std::span(&frame, 1));
-}
-
 std::string ScriptRunner::state() const {
   std::string out = "CLOSED";
   peer_->stack.for_each_connection(
       [&](const ConnectionStatistics& connection) { out = connection.state; });
+  return out;
+}
+
+std::string ScriptRunner::control() const {
+  std::string out = "none";
+  peer_->stack.for_each_connection(
+      [&](const ConnectionStatistics& connection) { out = connection.congestion_control; });
   return out;
 }
 
@@ -119,6 +94,16 @@ std::int64_t ScriptRunner::value_of(const std::string& name) const {
       {"rto_us", statistics.rto / 1us},
       {"challenges", static_cast<std::int64_t>(counters.challenge_acks)},
       {"paws_drops", static_cast<std::int64_t>(counters.rx_paws)},
+      {"bad_checksums", static_cast<std::int64_t>(counters.rx_bad_checksum)},
+      {"malformed", static_cast<std::int64_t>(counters.rx_malformed)},
+      {"not_for_us", static_cast<std::int64_t>(counters.rx_not_for_us)},
+      {"neighbour_changes", static_cast<std::int64_t>(counters.arp_mac_changes)},
+      {"own_address_claimed", static_cast<std::int64_t>(counters.arp_own_address_claimed)},
+      {"ecn_reductions", statistics.ecn_reductions},
+      {"ecn_faults", static_cast<std::int64_t>(counters.ecn_faults)},
+      {"connections", static_cast<std::int64_t>(peer_->stack.connections())},
+      {"isn_step", isn_step_},
+      {"ts_step", ts_step_},
       {"reroutes", static_cast<std::int64_t>(counters.reroutes)},
       {"retransmitted", static_cast<std::int64_t>(counters.tx_retransmitted_bytes)},
   };
@@ -151,6 +136,15 @@ void ScriptRunner::expect(Words words) {
   if (words[0] == "alive") return is(!user.failed && !user.ended);
   if (words[0] == "state" && words.size() == 2) {
     if (state() != words[1]) differ("state " + words[1], state());
+    return;
+  }
+  if (words[0] == "control" && words.size() == 2) {
+    if (control() != words[1]) differ("control " + words[1], control());
+    return;
+  }
+  if (words[0] == "address" && words.size() == 2) {
+    const std::string own = to_string(peer().stack.address());
+    if (own != words[1]) differ("address " + words[1], own);
     return;
   }
   if (words[0] == "failed") {

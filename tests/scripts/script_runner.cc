@@ -3,6 +3,7 @@
 #include "tests/scripts/script_runner.h"
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -26,12 +27,17 @@ std::vector<std::string> split(const std::string& line) {
   return words;
 }
 
-// The peer's bytes and ours depend on their position alone, so repeats have the same.
-Bytes bytes_at(std::int64_t number, std::size_t size) {
-  return pattern(size, static_cast<std::uint8_t>((number - 1) % 251));
+bool is_answering(std::span<const std::string> words) {
+  if (words.size() != 1 || (words[0] != "answers" && words[0] != "silent"))
+    throw ScriptError("neighbour answers|silent");
+  return words[0] == "answers";
 }
 
 }  // namespace
+
+Bytes bytes_at(std::int64_t number, std::size_t size) {
+  return pattern(size, static_cast<std::uint8_t>((number - 1) % 251));
+}
 
 ScriptRunner::ScriptRunner(const std::filesystem::path& script) : path_(script) {
   config_.tcp.pacing = false;
@@ -40,20 +46,57 @@ ScriptRunner::ScriptRunner(const std::filesystem::path& script) : path_(script) 
 std::string ScriptRunner::run() {
   std::ifstream in(path_);
   if (!in) return path_.string() + ": can't be read";
-  std::string line;
+  for (std::string line; std::getline(in, line);) lines_.push_back(line);
   try {
-    for (; std::getline(in, line);) {
-      ++line_;
-      execute(line);
-    }
-    line = "(end)";
+    execute_lines(0, lines_.size());
+    lines_.emplace_back("(end)");
+    line_ = lines_.size();
     if (has_begun_) expect_silence();
   } catch (const std::runtime_error& error) {
     const Duration time = has_begun_ ? peer_->now - start() : Duration();
-    return fmt::format("{}:{}: {}\n  {}\n  time:     {}", path_.string(), line_, line, error.what(),
-                       text_of(time));
+    return fmt::format("{}:{}: {}\n  {}\n  time:     {}", path_.string(), line_, lines_[line_ - 1],
+                       error.what(), text_of(time));
   }
   return {};
+}
+
+void ScriptRunner::execute_lines(std::size_t begin, std::size_t end) {
+  for (std::size_t i = begin; i < end; ++i) {
+    line_ = i + 1;
+    const std::vector<std::string> words = split(lines_[i]);
+    const bool is_burst = !words.empty() && words[0] == "burst";
+    if (!is_burst && (words.empty() || words[0] != "repeat")) {
+      execute(lines_[i]);
+      continue;
+    }
+    if (words.size() != (is_burst ? 1U : 2U)) throw ScriptError("repeat TIMES, burst");
+    const std::size_t last = end_of_block(i + 1);
+    if (is_burst) is_in_burst_ = true;
+    for (std::int64_t left = is_burst ? 1 : to_number(words[1]); left > 0; --left)
+      execute_lines(i + 1, last);
+    if (is_burst) end_burst();
+    i = last;
+  }
+}
+
+// The line "end" of the block whose first line is `begin`.
+std::size_t ScriptRunner::end_of_block(std::size_t begin) const {
+  int open = 1;
+  for (std::size_t i = begin; i < lines_.size(); ++i) {
+    const std::vector<std::string> words = split(lines_[i]);
+    if (words.empty()) continue;
+    if (words[0] == "repeat" || words[0] == "burst") ++open;
+    if (words[0] == "end" && --open == 0) return i;
+  }
+  throw ScriptError("\"end\" is missing");
+}
+
+void ScriptRunner::begin() {
+  has_begun_ = true;
+  peer_ = std::make_unique<Peer>(config_);
+  peer_->fill_no_timestamps();
+  peer_->has_routers = config_.finds_router || config_.gateway != IpAddress();
+  origins_.theirs = peer_->irs;
 }
 
 void ScriptRunner::execute(const std::string& line) {
@@ -61,21 +104,16 @@ void ScriptRunner::execute(const std::string& line) {
   Words words(all);
   if (words.empty() || words[0].starts_with('#') || words[0] == "rule") return;
   if (words[0] == "set") return configure(words.subspan(1));
-  if (!std::exchange(has_begun_, true)) {
-    peer_ = std::make_unique<Peer>(config_);
-    peer_->fill_no_timestamps();
-    origins_.theirs = peer_->irs;
-  }
-  Duration tolerance{};
-  TimePoint due = peer().now;
+  if (!has_begun_) begin();
+  Wanted wanted{.text = {}, .due = peer().now, .tolerance = {}};
   if (words[0].starts_with('+')) {
     const std::string& time = words[0];
     const std::size_t tilde = time.find('~');
     const Duration duration = to_duration(time.substr(1, std::min(tilde, time.size()) - 1));
-    tolerance = tilde == std::string::npos
-                    ? std::clamp(duration / 10, kLeastTolerance, kMostTolerance)
-                    : to_duration(time.substr(tilde + 1));
-    due += duration;
+    wanted.tolerance = tilde == std::string::npos
+                           ? std::clamp(duration / 10, kLeastTolerance, kMostTolerance)
+                           : to_duration(time.substr(tilde + 1));
+    wanted.due += duration;
     expect_silence();
     words = words.subspan(1);
     if (words.empty() || words[0] != ">") advance(duration);
@@ -83,46 +121,24 @@ void ScriptRunner::execute(const std::string& line) {
   if (words.empty()) return expect_silence();
   const std::string verb = words[0];
   words = words.subspan(1);
-  if (verb == ">")
-    return expect_segment(parse_segment(words), fmt::format("{}", fmt::join(words, " ")), due,
-                          tolerance);
+  if (verb == ">") {
+    wanted.text = fmt::format("{}", fmt::join(words, " "));
+    if (!words.empty() && is_message(words[0])) return expect_message(parse_message(words), wanted);
+    return expect_segment(parse_segment(words), wanted);
+  }
   if (verb == "skip") {
     if (!sent_.empty()) last_label_ = sent_.back().segment.flow_label;
     return sent_.clear();
   }
   expect_silence();
-  if (verb == "<")
+  if (verb == "<" && !words.empty() && is_message(words[0]))
+    arrive(frame_of(parse_message(words), names(), config_.is_ipv6()));
+  else if (verb == "<")
     send(parse_segment(words));
   else if (verb == "expect")
     expect(words);
   else if (verb != "nothing")
     call(verb, words);
-}
-
-void ScriptRunner::configure(Words words) {
-  if (has_begun_) throw ScriptError("settings come first");
-  if (words.size() != 2) throw ScriptError("set KEY VALUE");
-  const std::string& value = words[1];
-  TcpSettings& tcp = config_.tcp;
-  const std::map<std::string, std::function<void()>> keys{
-      {"rto_min", [&] { tcp.rto_min = to_duration(value); }},
-      {"rto_initial", [&] { tcp.rto_initial = to_duration(value); }},
-      {"rto_max", [&] { tcp.rto_max = to_duration(value); }},
-      {"user_timeout", [&] { tcp.user_timeout = to_duration(value); }},
-      {"connect_timeout", [&] { tcp.connect_timeout = to_duration(value); }},
-      {"keepalive_idle", [&] { tcp.keepalive_idle = to_duration(value); }},
-      {"time_wait", [&] { tcp.time_wait = to_duration(value); }},
-      {"initial_window",
-       [&] { tcp.initial_window_segments = static_cast<std::uint32_t>(to_number(value)); }},
-      {"mtu", [&] { config_.mtu_bytes = static_cast<std::uint16_t>(to_number(value)); }},
-      {"pacing", [&] { tcp.pacing = value == "on"; }},
-      {"ecn", [&] { tcp.ecn = value == "on"; }},
-      {"reroute", [&] { tcp.reroutes = value == "on"; }},
-      {"ipv6", [&] { config_.address = test_config(value == "on").address; }},
-  };
-  const auto found = keys.find(words[0]);
-  if (found == keys.end()) throw ScriptError(fmt::format("\"{}\" is no setting", words[0]));
-  found->second();
 }
 
 void ScriptRunner::call(const std::string& name, Words words) {
@@ -132,13 +148,7 @@ void ScriptRunner::call(const std::string& name, Words words) {
     return *user.stream;
   };
   const std::map<std::string, std::function<void()>> calls{
-      {"connect",
-       [&] {
-         const auto dialled =
-             peer().stack.connect(peer().now, {peer_ip(config_.is_ipv6()), kPeerPort}, user);
-         if (!dialled) throw ScriptError(describe(dialled.error().code));
-         user.stream = *dialled;
-       }},
+      {"connect", [&] { connect(words); }},
       {"listen",
        [&] {
          if (!peer().stack.listen(kListenPort, user)) throw ScriptError("listens already");
@@ -153,6 +163,12 @@ void ScriptRunner::call(const std::string& name, Words words) {
          peer().write(static_cast<std::size_t>(to_number(words[0])));
        }},
       {"icmp", [&] { icmp(words); }},
+      {"start",
+       [&] {
+         for (const Bytes& frame : peer().others) sent_.push_back(sent_message(frame));
+         peer().stack.on_timers(peer().now);
+       }},
+      {"neighbour", [&] { peer().answers_requests = is_answering(words); }},
       {"finish", [&] { stream().finish(); }},
       {"close", [&] { stream().close(); }},
       {"abort", [&] { stream().abort(); }},
@@ -163,23 +179,62 @@ void ScriptRunner::call(const std::string& name, Words words) {
   collect();
 }
 
+void ScriptRunner::connect(Words words) {
+  User& user = peer().user;
+  IpAddress to = peer_ip(config_.is_ipv6());
+  if (words.size() % 2 == 1) {
+    to = names().address(words[0]);
+    words = words.subspan(1);
+  }
+  const auto dialled = peer().stack.connect(peer().now, {to, kPeerPort}, user);
+  if (words.empty()) {
+    if (!dialled) throw ScriptError(describe(dialled.error().code));
+    user.stream = *dialled;
+    return;
+  }
+  if (words[0] != "fails") throw ScriptError("connect [ADDRESS] [fails REASON]");
+  if (dialled) differ(fmt::format("{}", fmt::join(words, " ")), "it does not");
+  if (dialled.error().code != to_errc(words[1])) differ(words[1], describe(dialled.error().code));
+}
+
 Peer& ScriptRunner::peer() { return *peer_; }
 
+ScriptRunner::Sent ScriptRunner::sent_message(const Bytes& frame) {
+  Sent sent{.segment = {}, .message = message_of(frame, names()), .to = {}, .at = peer().now};
+  std::memcpy(sent.to.bytes.data(), frame.data(), sent.to.bytes.size());
+  return sent;
+}
+
+Names ScriptRunner::names() const { return {config_.is_ipv6(), peer_->stack.address()}; }
+
 void ScriptRunner::collect() {
-  for (Seg& segment : peer().collect()) {
-    if (segment.flags.has(wire::kSyn)) origins_.ours = segment.seq;
-    const auto number = static_cast<std::int32_t>(segment.seq - origins_.ours);
-    const bool is_old = number <= static_cast<std::int64_t>(peer().user.acked);
-    if (!is_old && segment.payload != bytes_at(number, segment.payload.size()))
-      throw ScriptError(fmt::format("wrong bytes in {}", text_of(segment, origins_)));
-    const auto size = static_cast<std::uint32_t>(segment.payload.size()) +
-                      (segment.flags.has(wire::kSyn) || segment.flags.has(wire::kFin) ? 1U : 0U);
-    ours_next_ = later(SeqNum(ours_next_), SeqNum(segment.seq + size)).raw();
-    if (segment.flags.has(wire::kSyn)) ours_next_ = segment.seq + size;
-    if (segment.options.timestamps && segment.options.timestamps->value != last_timestamp_)
-      older_timestamp_ = std::exchange(last_timestamp_, segment.options.timestamps->value);
-    sent_.push_back({std::move(segment), peer().now});
+  std::vector<Seg> segments = peer().collect();
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    note(segments[i]);
+    Sent sent{.segment = std::move(segments[i]), .message = {}, .to = {}, .at = peer().now};
+    std::memcpy(sent.to.bytes.data(), peer().raw[i].header.data(), sent.to.bytes.size());
+    sent_.push_back(std::move(sent));
   }
+  for (const Bytes& frame : peer().others) sent_.push_back(sent_message(frame));
+}
+
+void ScriptRunner::note(const Seg& segment) {
+  const std::uint32_t timestamp =
+      segment.options.timestamps ? segment.options.timestamps->value : last_timestamp_;
+  if (segment.flags.has(wire::kSyn)) {
+    isn_step_ = static_cast<std::int32_t>(segment.seq - ours_next_);
+    ts_step_ = static_cast<std::int32_t>(timestamp - last_timestamp_);
+    origins_.ours = segment.seq;
+  }
+  const auto number = static_cast<std::int32_t>(segment.seq - origins_.ours);
+  const bool is_old = number <= static_cast<std::int64_t>(peer().user.acked);
+  if (!is_old && segment.payload != bytes_at(number, segment.payload.size()))
+    throw ScriptError(fmt::format("wrong bytes in {}", text_of(segment, origins_)));
+  const auto size = static_cast<std::uint32_t>(segment.payload.size()) +
+                    (segment.flags.has(wire::kSyn) || segment.flags.has(wire::kFin) ? 1U : 0U);
+  ours_next_ = later(SeqNum(ours_next_), SeqNum(segment.seq + size)).raw();
+  if (segment.flags.has(wire::kSyn)) ours_next_ = segment.seq + size;
+  if (timestamp != last_timestamp_) older_timestamp_ = std::exchange(last_timestamp_, timestamp);
 }
 
 void ScriptRunner::advance(Duration duration) {
@@ -198,9 +253,13 @@ void ScriptRunner::advance(Duration duration) {
 }
 
 void ScriptRunner::expect_silence() {
-  if (!sent_.empty())
-    differ("nothing until then", fmt::format("{} at {}", text_of(sent_.front().segment, origins_),
-                                             text_of(sent_.front().at - start())));
+  if (!sent_.empty()) differ("nothing until then", text_of_sent(sent_.front()));
+}
+
+std::string ScriptRunner::text_of_sent(const Sent& sent) const {
+  return fmt::format("{} at {}",
+                     sent.message ? text_of(*sent.message) : text_of(sent.segment, origins_),
+                     text_of(sent.at - start()));
 }
 
 void ScriptRunner::differ(const std::string& expected, const std::string& got) const {
@@ -208,9 +267,8 @@ void ScriptRunner::differ(const std::string& expected, const std::string& got) c
 }
 
 // Time passes until the segment leaves; it may do so up to `tolerance` before and after `due`.
-void ScriptRunner::expect_segment(const SegmentText& wanted, const std::string& text, TimePoint due,
-                                  Duration tolerance) {
-  const TimePoint last = due + tolerance;
+ScriptRunner::Sent ScriptRunner::take(const Wanted& wanted) {
+  const TimePoint last = wanted.due + wanted.tolerance;
   for (;;) {
     const TimePoint next = std::max(peer().stack.next_deadline(), peer().now + kStep);
     if (!sent_.empty() || next > last) break;
@@ -218,76 +276,55 @@ void ScriptRunner::expect_segment(const SegmentText& wanted, const std::string& 
   }
   if (sent_.empty()) {
     advance(std::max(Duration{}, last - peer().now));
-    differ(text, "nothing");
+    differ(wanted.text, "nothing");
   }
-  const Sent sent = std::move(sent_.front());
+  Sent sent = std::move(sent_.front());
   sent_.pop_front();
-  const bool is_in_time = sent.at + tolerance >= due && sent.at <= last;
-  const bool is_new_label =
-      std::exchange(last_label_, sent.segment.flow_label) != sent.segment.flow_label;
-  if (wanted.label && *wanted.label != (is_new_label ? "new" : "same"))
-    differ(text, is_new_label ? "a new flow label" : "the same flow label");
-  if (!is_in_time || !matches(sent.segment, wanted, origins_))
-    differ(fmt::format("{} at {}", text, text_of(due - start())),
-           fmt::format("{} at {}", text_of(sent.segment, origins_), text_of(sent.at - start())));
+  if (sent.at + wanted.tolerance < wanted.due || sent.at > last)
+    differ(fmt::format("{} at {}", wanted.text, text_of(wanted.due - start())), text_of_sent(sent));
+  return sent;
 }
 
-void ScriptRunner::send(const SegmentText& text) {
-  Seg segment;
-  segment.flags = to_flags(text.flags);
-  const bool is_syn = segment.flags.has(wire::kSyn);
-  const std::int64_t number = text.seq.value_or(peer_next_);
-  const auto size = static_cast<std::size_t>(text.length.value_or(0));
-  segment.seq = origins_.theirs + static_cast<std::uint32_t>(number);
-  if (segment.flags.has(wire::kAck))
-    segment.ack = text.ack ? origins_.ours + static_cast<std::uint32_t>(*text.ack) : ours_next_;
-  segment.window = static_cast<std::uint16_t>(text.window.value_or(65535));
-  segment.payload = bytes_at(number + (is_syn ? 1 : 0), size);
-  if (text.ecn) segment.ecn = *text.ecn == "ce" ? wire::Ecn::kCongestion : wire::Ecn::kEct0;
-  if (text.label) segment.flow_label = static_cast<std::uint32_t>(to_number(*text.label));
-  if (is_syn) timestamps_ = false;
-  const wire::Timestamps now{peer().timestamp(), last_timestamp_};
-  if (timestamps_) segment.options.timestamps = now;
-  for (const std::string& option : text.options.value_or(std::vector<std::string>())) {
-    const std::vector<std::string> words = split(option);
-    const auto value = [&](std::size_t i) -> const std::string& {
-      if (i >= words.size()) throw ScriptError(fmt::format("{} lacks a value", option));
-      return words[i];
-    };
-    if (value(0) == "mss") {
-      segment.options.mss_bytes = static_cast<std::uint16_t>(to_number(value(1)));
-    } else if (words[0] == "wscale") {
-      segment.options.window_scale = static_cast<std::uint8_t>(to_number(value(1)));
-    } else if (words[0] == "sackok") {
-      segment.options.sack_permitted = true;
-    } else if (words[0] == "nots") {
-      segment.options.timestamps.reset();
-    } else if (words[0] == "ts") {
-      segment.options.timestamps = now;
-      if (words.size() > 1)
-        segment.options.timestamps->value += static_cast<std::uint32_t>(to_number(words[1]));
-      if (words.size() > 2 && words[2] == "older")
-        segment.options.timestamps->echo = older_timestamp_;
-      if (is_syn) timestamps_ = true;
-    } else if (words[0] == "sack") {
-      for (std::size_t i = 1; i < words.size(); ++i) {
-        const std::size_t colon = words[i].find(':');
-        if (colon == std::string::npos) throw ScriptError("sack BEGIN:END");
-        segment.options.sack[segment.options.sack_count++] = {
-            origins_.ours + static_cast<std::uint32_t>(to_number(words[i].substr(0, colon))),
-            origins_.ours + static_cast<std::uint32_t>(to_number(words[i].substr(colon + 1)))};
-      }
-    } else {
-      throw ScriptError(fmt::format("\"{}\" is no option", option));
-    }
+void ScriptRunner::expect_segment(SegmentText text, const Wanted& wanted) {
+  const Sent sent = take(wanted);
+  const Seg& segment = sent.segment;
+  const auto expect_change = [&](const std::optional<std::string>& word, bool is_new,
+                                 const char* what) {
+    if (word && *word != "new" && *word != "same") throw ScriptError("new or same");
+    if (word && (*word == "new") != is_new)
+      differ(wanted.text, fmt::format("{} {}", is_new ? "a new" : "the same", what));
+  };
+  expect_change(text.label, std::exchange(last_label_, segment.flow_label) != segment.flow_label,
+                "flow label");
+  expect_change(text.source, std::exchange(last_port_, segment.source_port) != segment.source_port,
+                "source port");
+  bool is_right = !sent.message;
+  for (const auto& [name, value] : text.packet) {
+    if (name != "eth-to") throw ScriptError(fmt::format("\"{}\" is not compared", name));
+    is_right = is_right && sent.to == Names::mac(value);
   }
-  if (is_syn && !segment.flags.has(wire::kAck) && segment.options.timestamps)
-    segment.options.timestamps->echo = 0;
-  if (!segment.flags.has(wire::kRst))
-    peer_next_ = std::max(peer_next_, number + static_cast<std::int64_t>(size) +
-                                          (is_syn || segment.flags.has(wire::kFin) ? 1 : 0));
-  peer().send(std::move(segment));
-  collect();
+  if (text.options)
+    for (std::string& option : *text.options)
+      if (option.starts_with("ts ")) {
+        is_right = is_right && echo_age(sent) == -to_number(option.substr(3));
+        option = "ts";
+      }
+  if (!is_right || !matches(segment, text, origins_))
+    differ(fmt::format("{} at {}", wanted.text, text_of(wanted.due - start())), text_of_sent(sent));
+}
+
+// By how many ticks the peer's timestamp in the echo is older than its clock.
+std::int64_t ScriptRunner::echo_age(const Sent& sent) const {
+  const auto& timestamps = sent.segment.options.timestamps;
+  if (!timestamps) return INT64_MAX;
+  const auto clock = static_cast<std::uint32_t>(sent.at.time_since_epoch() / 1us);
+  return static_cast<std::int32_t>(clock - timestamps->echo);
+}
+
+void ScriptRunner::expect_message(const MessageText& text, const Wanted& wanted) {
+  const Sent sent = take(wanted);
+  if (!sent.message || !matches(*sent.message, text))
+    differ(fmt::format("{} at {}", wanted.text, text_of(wanted.due - start())), text_of_sent(sent));
 }
 
 }  // namespace ztcp::tcp::test

@@ -69,6 +69,34 @@ TEST(ScriptRunner, UnreadableLinesAreNamed) {
   EXPECT_TRUE(has(difference_of("open\nset mtu 9000\n"), "come first"));
 }
 
+TEST(ScriptRunner, UnreadablePacketsAreNamed) {
+  EXPECT_TRUE(has(difference_of("open\n< . from nowhere\n"), "a.script:2: < . from nowhere"));
+  EXPECT_TRUE(has(difference_of("open\n< . headers ah\n"), "no header of IPv4"));
+  EXPECT_TRUE(has(difference_of("set ipv6 on\nopen\n< . headers ah\n"), "\"ah\" is no header"));
+  EXPECT_TRUE(has(difference_of("open\n< . <raw 01 0>\n"), "no bytes"));
+  EXPECT_TRUE(has(difference_of("open\n< echo-request size 1\n"), "no part of echo-request"));
+  EXPECT_TRUE(has(difference_of("open\n< echo-reply\n"), "the peer sends no echo-reply"));
+  EXPECT_TRUE(has(difference_of("open\nicmp packet-too-big 1400 seq 1\n"), "of the family"));
+  EXPECT_TRUE(has(difference_of("set congestion_control vegas\n"), "no congestion control"));
+}
+
+TEST(ScriptRunner, BlocksAreRepeatedAndNested) {
+  EXPECT_EQ(difference_of("open\nrepeat 2\nrepeat 3\n< . len 10\nskip\nend\nend\n"
+                          "expect received 60\n"),
+            "");
+  EXPECT_EQ(difference_of("open\nburst\nrepeat 3\n< . len 10\nend\nend\n> . ack 31\n"), "");
+  EXPECT_TRUE(has(difference_of("open\nrepeat 2\n"), "a.script:2"));
+  EXPECT_TRUE(has(difference_of("open\nrepeat 3\n< . len 10\nend\n"), "nothing until then"));
+}
+
+TEST(ScriptRunner, MessagesAreCompared) {
+  EXPECT_EQ(difference_of("open\n< echo-request len 8\n> echo-reply to peer len 8\n"), "");
+  EXPECT_TRUE(has(difference_of("open\n< echo-request len 8\n> echo-reply len 9\n"),
+                  "got:      echo-reply dscp 0 eth-to peer from us len 8 to peer"));
+  EXPECT_TRUE(has(difference_of("open\n< echo-request\n> . seq 1\n"), "got:      echo-reply"));
+  EXPECT_TRUE(has(difference_of("open\nwrite 1\n> echo-reply\n"), "got:      . seq 1"));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Script, testing::ValuesIn(scripts()), [](const auto& row) {
   std::string name = row.param.stem();
   std::replace(name.begin(), name.end(), '-', '_');

@@ -14,10 +14,11 @@
 namespace ztcp::tcp::test {
 namespace {
 
-constexpr std::array<std::pair<char, wire::TcpFlags>, 7> kFlags{{{'S', wire::kSyn},
+constexpr std::array<std::pair<char, wire::TcpFlags>, 8> kFlags{{{'S', wire::kSyn},
                                                                  {'F', wire::kFin},
                                                                  {'R', wire::kRst},
                                                                  {'.', wire::kAck},
+                                                                 {'U', wire::kUrg},
                                                                  {'E', wire::kEce},
                                                                  {'C', wire::kCwr},
                                                                  {'A', wire::kAe}}};
@@ -44,6 +45,12 @@ std::vector<std::string> options_of(const Seg& segment, const Origins& origins) 
   for (std::size_t i = 0; i < options.sack_count; ++i)
     out.push_back(fmt::format("sack {}:{}", relative(options.sack[i].begin, origins.theirs),
                               relative(options.sack[i].end, origins.theirs)));
+  if (const auto& bytes = options.ecn_bytes) {
+    // ECT's counters begin at 1 (RFC 9768 section 3.2.1).
+    out.push_back(bytes->is_whole ? fmt::format("ecn-bytes {} {} {}", bytes->ect0 - 1, bytes->ce,
+                                                bytes->ect1 - 1)
+                                  : fmt::format("ecn-bytes {}", bytes->ce));
+  }
   return out;
 }
 
@@ -89,7 +96,7 @@ wire::TcpFlags to_flags(const std::string& text) {
   for (const auto& [letter, flag] : kFlags)
     if (text.find(letter) != std::string::npos) out |= flag;
   if (letters(out) != text)
-    throw ScriptError(fmt::format("\"{}\" are no flags: S F R . E C A, in this order", text));
+    throw ScriptError(fmt::format("\"{}\" are no flags: S F R . U E C A, in this order", text));
   return out;
 }
 
@@ -104,20 +111,31 @@ SegmentText parse_segment(std::span<const std::string> words) {
       return out;
     }
     if (i + 1 == words.size()) throw ScriptError(fmt::format("{} has no value", words[i]));
-    if (words[i] == "seq")
-      out.seq = to_number(words[i + 1]);
-    else if (words[i] == "ack")
-      out.ack = to_number(words[i + 1]);
-    else if (words[i] == "win")
-      out.window = to_number(words[i + 1]);
-    else if (words[i] == "len")
-      out.length = to_number(words[i + 1]);
-    else if (words[i] == "ecn")
-      out.ecn = words[i + 1];
-    else if (words[i] == "label")
-      out.label = words[i + 1];
-    else
+    const std::string& value = words[i + 1];
+    if (words[i] == "seq") {
+      out.seq = to_number(value);
+    } else if (words[i] == "ack") {
+      out.ack_is_step = value.starts_with('+');
+      out.ack = to_number(value.substr(out.ack_is_step ? 1 : 0));
+    } else if (words[i] == "win") {
+      out.window = to_number(value);
+    } else if (words[i] == "len") {
+      out.length = to_number(value);
+    } else if (words[i] == "port") {
+      out.port = to_number(value);
+    } else if (words[i] == "dscp") {
+      out.dscp = to_number(value);
+    } else if (words[i] == "ecn") {
+      out.ecn = value;
+    } else if (words[i] == "label") {
+      out.label = value;
+    } else if (words[i] == "source") {
+      out.source = value;
+    } else if (is_packet_part(words[i])) {
+      out.packet[words[i]] = value;
+    } else {
       throw ScriptError(fmt::format("\"{}\" is no part of a segment", words[i]));
+    }
   }
   return out;
 }
@@ -130,6 +148,7 @@ std::string text_of(const Seg& segment, const Origins& origins) {
   out += fmt::format(" win {} len {}", segment.window, segment.payload.size());
   if (segment.ecn != wire::Ecn::kNotCapable)
     out += fmt::format(" ecn {}", kEcn[static_cast<std::size_t>(segment.ecn)]);
+  if (segment.dscp != 0) out += fmt::format(" dscp {}", segment.dscp);
   return fmt::format("{} <{}>", out, fmt::join(options_of(segment, origins), ","));
 }
 
@@ -142,6 +161,7 @@ bool matches(const Seg& segment, const SegmentText& wanted, const Origins& origi
          is(wanted.ack, relative(segment.ack, origins.theirs)) &&
          is(wanted.window, segment.window) &&
          is(wanted.length, static_cast<std::int64_t>(segment.payload.size())) &&
+         is(wanted.port, segment.destination_port) && is(wanted.dscp, segment.dscp) &&
          (!wanted.ecn || *wanted.ecn == kEcn[static_cast<std::size_t>(segment.ecn)]) &&
          (!wanted.options || *wanted.options == options_of(segment, origins));
 }

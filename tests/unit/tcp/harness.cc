@@ -117,6 +117,7 @@ std::unique_ptr<Frame> frame_from_peer(const Seg& seg, std::uint16_t our_port,
     wire::emit_ipv6({.source = kPeerIpv6,
                      .destination = kOurIpv6,
                      .ecn = seg.ecn,
+                     .dscp = seg.dscp,
                      .flow_label = seg.flow_label,
                      .payload_bytes = static_cast<std::uint16_t>(segment_bytes)},
                     header.data() + at);
@@ -125,6 +126,7 @@ std::unique_ptr<Frame> frame_from_peer(const Seg& seg, std::uint16_t our_port,
     ip.source = kPeerIp;
     ip.destination = kOurIp;
     ip.ecn = seg.ecn;
+    ip.dscp = seg.dscp;
     ip.total_bytes = static_cast<std::uint16_t>(wire::kIpv4Bytes + segment_bytes);
     wire::emit_ipv4(ip, header.data() + at);
   }
@@ -312,10 +314,14 @@ Seg Peer::parse(const TxFrame& tx) {
           .payload = Bytes(payload.begin(), payload.end()),
           .options = parsed.tcp.options,
           .ecn = parsed.ip.ecn,
-          .flow_label = parsed.ip.flow_label};
+          .flow_label = parsed.ip.flow_label,
+          .dscp = parsed.ip.dscp,
+          .source_port = parsed.tcp.source_port,
+          .destination_port = parsed.tcp.destination_port};
 }
 
 std::unique_ptr<Frame> Peer::answer_to(const TxFrame& frame) {
+  if (!answers_requests) return nullptr;
   const Bytes bytes = bytes_of(frame);
   RxFrame rx;
   rx.head = bytes;

@@ -82,6 +82,10 @@ struct Seg {
   wire::TcpOptions options{};
   wire::Ecn ecn = wire::Ecn::kNotCapable;
   std::uint32_t flow_label = 0;  // IPv6.
+  std::uint8_t dscp = 0;
+  // Only in the Stack's segments.
+  std::uint16_t source_port = 0;
+  std::uint16_t destination_port = 0;
 };
 
 // The bytes of a frame from the peer, and its view as a link would give it.
@@ -124,6 +128,7 @@ class Peer {
   void pass(Duration d);
 
   void send(Seg seg);
+  void deliver(std::vector<std::unique_ptr<Frame>> frames);
   // Several segments in one burst.
   void send_burst(std::vector<Seg> segs);
   // A bare ACK of everything up to `ack`, with the newest timestamps.
@@ -162,6 +167,7 @@ class Peer {
   std::vector<Bytes> others;    // Frames of the last collect() that are neither.
   std::deque<std::unique_ptr<Frame>> held;
   std::size_t mss = 1448;
+  bool answers_requests = true;  // For the peer's MAC; else they are among `others`.
   bool has_routers = false;  // Between the Stack and the peer: segments may go to any MAC address.
 
  private:
@@ -169,7 +175,6 @@ class Peer {
   // The answer, if it is a request for the peer's MAC.
   std::unique_ptr<Frame> answer_to(const TxFrame& frame);
   void fill_timestamps(Seg& seg) const;
-  void deliver(std::vector<std::unique_ptr<Frame>> frames);
 
   std::deque<Bytes> written_;
   std::size_t written_bytes_ = 0;
