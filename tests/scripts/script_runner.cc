@@ -168,7 +168,11 @@ void ScriptRunner::call(const std::string& name, Words words) {
          for (const Bytes& frame : peer().others) sent_.push_back(sent_message(frame));
          peer().stack.on_timers(peer().now);
        }},
-      {"neighbour", [&] { peer().answers_requests = is_answering(words); }},
+      {"neighbour",
+       [&] {
+         peer().answers_requests = is_answering(words);
+         peer().has_routers = true;  // Any host may answer.
+       }},
       {"finish", [&] { stream().finish(); }},
       {"close", [&] { stream().close(); }},
       {"abort", [&] { stream().abort(); }},
@@ -241,8 +245,8 @@ void ScriptRunner::advance(Duration duration) {
   const TimePoint end = peer().now + duration;
   collect();
   for (;;) {
-    const TimePoint next = peer().stack.next_deadline();
-    if (next > end || next <= peer().now) break;
+    const TimePoint next = std::max(peer().stack.next_deadline(), peer().now + kStep);
+    if (next > end) break;
     peer().now = next;
     peer().stack.on_timers(next);
     collect();
@@ -253,7 +257,12 @@ void ScriptRunner::advance(Duration duration) {
 }
 
 void ScriptRunner::expect_silence() {
-  if (!sent_.empty()) differ("nothing until then", text_of_sent(sent_.front()));
+  if (sent_.empty()) return;
+  std::string got = text_of_sent(sent_.front());
+  constexpr std::size_t kMostTold = 20;
+  for (std::size_t i = 1; i < std::min(sent_.size(), kMostTold); ++i)
+    got += "\n  then:     " + text_of_sent(sent_[i]);
+  differ("nothing until then", got);
 }
 
 std::string ScriptRunner::text_of_sent(const Sent& sent) const {

@@ -329,7 +329,8 @@ std::unique_ptr<Frame> Peer::answer_to(const TxFrame& frame) {
   const auto packet = std::span<const std::byte>(bytes).subspan(parsed.payload_offset);
   if (parsed.kind == wire::FrameKind::kArp) {
     const auto request = wire::parse_arp(packet);
-    return request && request->target_ip == kPeerIp ? arp_reply(*request) : nullptr;
+    const bool is_request = request && request->operation == wire::ArpOperation::kRequest;
+    return is_request && request->target_ip == kPeerIp ? arp_reply(*request) : nullptr;
   }
   EXPECT_TRUE(wire::verify_icmp_checksums(rx, parsed));
   const auto request = wire::parse_neighbour_message(parsed.ip, packet);
