@@ -55,6 +55,7 @@ class ScriptRunner {
   void call(const std::string& name, Words words);
   void connect(Words words);
   void send(const SegmentText& text);
+  std::uint32_t acknowledgement(const SegmentText& text) const;
   Bytes add_options(const SegmentText& text, Seg& segment);
   void arrive(std::unique_ptr<Frame> frame);
   void end_burst();

@@ -39,13 +39,19 @@ struct OptionText {
   std::vector<std::string> words;
 };
 
-void add_sack(wire::TcpOptions& options, const std::string& block, std::uint32_t origin) {
+// "1:1461", or "+0:+1460", from the acknowledgement on.
+void add_sack(Seg& segment, const std::string& block, std::uint32_t origin) {
+  wire::TcpOptions& options = segment.options;
   const std::size_t colon = block.find(':');
   if (colon == std::string::npos) throw ScriptError("sack BEGIN:END");
   if (options.sack_count == options.sack.size()) throw ScriptError("too many SACK blocks");
-  options.sack[options.sack_count++] = {
-      origin + static_cast<std::uint32_t>(to_number(block.substr(0, colon))),
-      origin + static_cast<std::uint32_t>(to_number(block.substr(colon + 1)))};
+  const auto number = [&](const std::string& text) {
+    const bool is_step = text.starts_with('+');
+    return (is_step ? segment.ack : origin) +
+           static_cast<std::uint32_t>(to_number(text.substr(is_step ? 1 : 0)));
+  };
+  options.sack[options.sack_count++] = {number(block.substr(0, colon)),
+                                        number(block.substr(colon + 1))};
 }
 
 // ECT's counters begin at 1 (RFC 9768 section 3.2.1).
@@ -85,7 +91,7 @@ Bytes ScriptRunner::add_options(const SegmentText& text, Seg& segment) {
       if (is_syn) timestamps_ = true;
     } else if (name == "sack") {
       for (std::size_t i = 1; i < option.words.size(); ++i)
-        add_sack(options, option.words[i], origins_.ours);
+        add_sack(segment, option.words[i], origins_.ours);
     } else if (name == "ecn-bytes") {
       options.ecn_bytes = to_ecn_bytes(option);
     } else if (name == "raw") {
@@ -98,6 +104,15 @@ Bytes ScriptRunner::add_options(const SegmentText& text, Seg& segment) {
   return raw;
 }
 
+std::uint32_t ScriptRunner::acknowledgement(const SegmentText& text) const {
+  if (!text.ack) return ours_next_;
+  const auto number = static_cast<std::uint32_t>(*text.ack);
+  if (!text.ack_is_step) return origins_.ours + number;
+  return std::min(SeqNum(peer_ack_ + number), SeqNum(ours_next_),
+                  [](SeqNum a, SeqNum b) { return a.before(b); })
+      .raw();
+}
+
 void ScriptRunner::send(const SegmentText& text) {
   Seg segment;
   segment.flags = to_flags(text.flags);
@@ -105,12 +120,7 @@ void ScriptRunner::send(const SegmentText& text) {
   const std::int64_t number = text.seq.value_or(peer_next_);
   const auto size = static_cast<std::size_t>(text.length.value_or(0));
   segment.seq = origins_.theirs + static_cast<std::uint32_t>(number);
-  if (segment.flags.has(wire::kAck)) {
-    segment.ack = text.ack ? static_cast<std::uint32_t>(*text.ack) +
-                                 (text.ack_is_step ? peer_ack_ : origins_.ours)
-                           : ours_next_;
-    peer_ack_ = segment.ack;
-  }
+  if (segment.flags.has(wire::kAck)) segment.ack = peer_ack_ = acknowledgement(text);
   segment.window = static_cast<std::uint16_t>(text.window.value_or(65535));
   segment.payload = bytes_at(number + (is_syn ? 1 : 0), size);
   if (text.ecn) segment.ecn = to_ecn(*text.ecn);
