@@ -7,6 +7,10 @@
   scripts  each script of tests/scripts has a `rule` line, and each names an RFC of a heading and
            one row of that chapter's table: its section, and as many first words of its rule as
            tell it from other rows; or words of a chapter without a table
+  rows     each row that is implemented has a script, or ends its last column with "; no script: "
+           and the reason; each chapter without a table likewise (a sentence "No script: ..."). A row
+           is not implemented if its third column is "no" or begins with "no:", and is told elsewhere
+           if that is "RFC N below"
 
 usage: check_conformance.py [ROOT]     exit 1 and a line per offence
 """
@@ -21,6 +25,9 @@ NAME = re.compile(r"[A-Z*][\w*]*(?:/[A-Z*][\w*]*)?\.[\w*/]+")
 TEST = re.compile(r"^\s*(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)", re.MULTILINE)
 PATH = re.compile(r"[\w/]+\.(?:cc|h)|tests/[\w/]+")
 RULE = re.compile(r"^rule (?:RFC )?(\S+) (.+)", re.MULTILINE)
+NOT_HERE = re.compile(r"no(?=[:,;]|$| \()|(?:see )?RFC \d[\d, ]*(?: below| above)?$")
+REASON = re.compile(r"(?:^|; )no script: \w")
+REASON_OF_CHAPTER = re.compile(r"(?:^|\. )No script: \w")
 
 
 def tests_of(root):
@@ -34,6 +41,7 @@ class Row:
 
     def __init__(self, number, text, cells):
         self.number, self.text, self.cells = number, text, cells
+        self.scripts = []
 
     def is_named_by(self, rfc, name):
         if not self.cells:
@@ -43,6 +51,13 @@ class Row:
                     for section in (self.cells[0], *self.cells[0].split(", "))]
         return any(name == section or (name.startswith(section + " ") and
                    self.cells[1].startswith(name[len(section) + 1:])) for section in sections)
+
+    def needs_script(self):
+        return not self.cells or not NOT_HERE.match(self.cells[2])
+
+    def gives_reason(self):
+        return bool(REASON.search(self.cells[3]) if self.cells else
+                    REASON_OF_CHAPTER.search(self.text))
 
 
 def chapters(page):
@@ -74,6 +89,23 @@ def offences_of_rules(root, found):
                 yield f"{name}: no row {rule} of {rfc} in {PAGE}"
             elif len(rows) > 1:
                 yield f"{name}: {len(rows)} rows {rule} of {rfc} in {PAGE}: add words of the rule"
+            else:
+                rows[0].scripts.append(name)
+
+
+def offences_of_rows(found):
+    for words, rows in found:
+        if not any(word.isdigit() or word.startswith("draft-") for word in words):
+            continue
+        for row in rows:
+            what = f"{PAGE}:{row.number}"
+            if row.cells and len(row.cells) != 4:
+                yield f"{what}: {len(row.cells)} columns: section, rule, here, test"
+                continue
+            if row.scripts and row.gives_reason():
+                yield f"{what}: \"no script\", but {row.scripts[0]} is one"
+            if row.needs_script() and not row.scripts and not row.gives_reason():
+                yield f"{what}: neither a script nor \"no script: \" and a reason"
 
 
 def offences(root):
@@ -94,6 +126,7 @@ def offences(root):
                     yield f"{PAGE}:{number}: no file {quoted}"
     found = chapters(page)
     yield from offences_of_rules(root, found)
+    yield from offences_of_rows(found)
 
 
 def main():
