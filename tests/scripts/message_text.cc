@@ -60,9 +60,16 @@ const std::map<std::string, Parts>& kinds() {
   return kKinds;
 }
 
+// Whether `flags`, which has none but `known`, has `flag`.
+bool has_flag(const std::string& flags, const char* known, char flag) {
+  if (flags.find_first_not_of(known) != std::string::npos)
+    throw ScriptError(fmt::format("\"{}\" are no flags: {}", flags, known));
+  return flags.find(flag) != std::string::npos;
+}
+
 Bytes ndp_message(const Parts& parts, const Names& names, bool is_advertisement) {
   const std::string flags = is_advertisement ? parts.at("flags") : "";
-  const auto has = [&](char flag) { return flags.find(flag) != std::string::npos; };
+  const auto has = [&](char flag) { return has_flag(flags, "RSO", flag); };
   wire::NeighbourMessage message{.is_advertisement = is_advertisement,
                                  .target = names.address(parts.at("target")),
                                  .is_router = has('R'),
@@ -90,8 +97,8 @@ Bytes router_advertisement(const Parts& parts) {
   option[0] = std::byte{3};
   option[1] = std::byte{4};
   option[2] = std::byte{prefix->length};
-  option[3] = static_cast<std::byte>((flags.find('L') != std::string::npos ? 0x80 : 0) |
-                                     (flags.find('A') != std::string::npos ? 0x40 : 0));
+  option[3] = static_cast<std::byte>((has_flag(flags, "LA", 'L') ? 0x80 : 0) |
+                                     (has_flag(flags, "LA", 'A') ? 0x40 : 0));
   wire::store_be32(&option[4], static_cast<std::uint32_t>(to_number(parts.at("valid"))));
   wire::store_be32(&option[8], static_cast<std::uint32_t>(to_number(parts.at("preferred"))));
   wire::store_ipv6_address(&option[16], prefix->address);

@@ -99,6 +99,7 @@ std::int64_t ScriptRunner::value_of(const std::string& name) const {
       {"not_for_us", static_cast<std::int64_t>(counters.rx_not_for_us)},
       {"neighbour_changes", static_cast<std::int64_t>(counters.arp_mac_changes)},
       {"own_address_claimed", static_cast<std::int64_t>(counters.arp_own_address_claimed)},
+      {"dsacked", statistics.dsacked_segments},
       {"ecn_reductions", statistics.ecn_reductions},
       {"ecn_faults", static_cast<std::int64_t>(counters.ecn_faults)},
       {"connections", static_cast<std::int64_t>(peer_->stack.connections())},

@@ -76,6 +76,7 @@ TEST(ScriptRunner, UnreadablePacketsAreNamed) {
   EXPECT_TRUE(has(difference_of("open\n< . <raw 01 0>\n"), "no bytes"));
   EXPECT_TRUE(has(difference_of("open\n< echo-request size 1\n"), "no part of echo-request"));
   EXPECT_TRUE(has(difference_of("open\n< echo-reply\n"), "the peer sends no echo-reply"));
+  EXPECT_TRUE(has(difference_of("set ipv6 on\nopen\n< advertisement flags X\n"), "no flags: RSO"));
   EXPECT_TRUE(has(difference_of("open\nicmp packet-too-big 1400 seq 1\n"), "of the family"));
   EXPECT_TRUE(has(difference_of("set congestion_control vegas\n"), "no congestion control"));
 }
