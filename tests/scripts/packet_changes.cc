@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <sstream>
+#include <vector>
 
 #include <fmt/format.h>
 
