@@ -56,6 +56,7 @@ class ScriptRunner {
   void connect(Words words);
   void send(const SegmentText& text);
   std::uint32_t acknowledgement(const SegmentText& text) const;
+  void add_sack(Seg& segment, const std::string& block) const;
   Bytes add_options(const SegmentText& text, Seg& segment);
   void arrive(std::unique_ptr<Frame> frame);
   void end_burst();

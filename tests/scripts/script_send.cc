@@ -39,21 +39,6 @@ struct OptionText {
   std::vector<std::string> words;
 };
 
-// "1:1461", or "+0:+1460", from the acknowledgement on.
-void add_sack(Seg& segment, const std::string& block, std::uint32_t origin) {
-  wire::TcpOptions& options = segment.options;
-  const std::size_t colon = block.find(':');
-  if (colon == std::string::npos) throw ScriptError("sack BEGIN:END");
-  if (options.sack_count == options.sack.size()) throw ScriptError("too many SACK blocks");
-  const auto number = [&](const std::string& text) {
-    const bool is_step = text.starts_with('+');
-    return (is_step ? segment.ack : origin) +
-           static_cast<std::uint32_t>(to_number(text.substr(is_step ? 1 : 0)));
-  };
-  options.sack[options.sack_count++] = {number(block.substr(0, colon)),
-                                        number(block.substr(colon + 1))};
-}
-
 // ECT's counters begin at 1 (RFC 9768 section 3.2.1).
 wire::EcnBytes to_ecn_bytes(const OptionText& option) {
   const auto count = [&](std::size_t i) { return static_cast<std::uint32_t>(option.number(i)); };
@@ -62,6 +47,22 @@ wire::EcnBytes to_ecn_bytes(const OptionText& option) {
 }
 
 }  // namespace
+
+// "1:1461", or "+0:+1460", from the acknowledgement on.
+void ScriptRunner::add_sack(Seg& segment, const std::string& block) const {
+  wire::TcpOptions& options = segment.options;
+  const std::size_t colon = block.find(':');
+  if (colon == std::string::npos) throw ScriptError("sack BEGIN:END");
+  if (options.sack_count == options.sack.size()) throw ScriptError("too many SACK blocks");
+  const auto number = [&](const std::string& text) {
+    const bool is_step = text.starts_with('+');
+    const auto value = static_cast<std::uint32_t>(to_number(text.substr(is_step ? 1 : 0)));
+    return is_step ? earlier(SeqNum(segment.ack + value), SeqNum(ours_next_)).raw()
+                   : origins_.ours + value;
+  };
+  options.sack[options.sack_count++] = {number(block.substr(0, colon)),
+                                        number(block.substr(colon + 1))};
+}
 
 // Returns the bytes in front of the options.
 Bytes ScriptRunner::add_options(const SegmentText& text, Seg& segment) {
@@ -90,8 +91,7 @@ Bytes ScriptRunner::add_options(const SegmentText& text, Seg& segment) {
         options.timestamps->echo = older_timestamp_;
       if (is_syn) timestamps_ = true;
     } else if (name == "sack") {
-      for (std::size_t i = 1; i < option.words.size(); ++i)
-        add_sack(segment, option.words[i], origins_.ours);
+      for (std::size_t i = 1; i < option.words.size(); ++i) add_sack(segment, option.words[i]);
     } else if (name == "ecn-bytes") {
       options.ecn_bytes = to_ecn_bytes(option);
     } else if (name == "raw") {
@@ -108,9 +108,7 @@ std::uint32_t ScriptRunner::acknowledgement(const SegmentText& text) const {
   if (!text.ack) return ours_next_;
   const auto number = static_cast<std::uint32_t>(*text.ack);
   if (!text.ack_is_step) return origins_.ours + number;
-  return std::min(SeqNum(peer_ack_ + number), SeqNum(ours_next_),
-                  [](SeqNum a, SeqNum b) { return a.before(b); })
-      .raw();
+  return earlier(SeqNum(peer_ack_ + number), SeqNum(ours_next_)).raw();
 }
 
 void ScriptRunner::send(const SegmentText& text) {
