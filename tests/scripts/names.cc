@@ -52,8 +52,10 @@ const Macs& macs() {
 IpAddress Names::address(const std::string& text) const {
   for (const auto& [name, address] : addresses(is_ipv6_, own_))
     if (name == text) return address;
-  if (const auto address = parse_ip(text)) return *address;
-  throw ScriptError(fmt::format("\"{}\" is no address", text));
+  const auto address = parse_ip(text);
+  if (!address || (!is_ipv6_ && !address->is_v4()))
+    throw ScriptError(fmt::format("\"{}\" is no address of the family", text));
+  return *address;
 }
 
 MacAddress Names::mac(const std::string& text) {

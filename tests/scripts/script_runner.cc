@@ -92,6 +92,8 @@ std::size_t ScriptRunner::end_of_block(std::size_t begin) const {
 }
 
 void ScriptRunner::begin() {
+  if (config_.gateway != IpAddress() && config_.gateway.is_v4() == config_.is_ipv6())
+    throw ScriptError("the gateway is of the other family: set it after ipv6 and address");
   has_begun_ = true;
   peer_ = std::make_unique<Peer>(config_);
   peer_->fill_no_timestamps();

@@ -71,6 +71,8 @@ TEST(ScriptRunner, UnreadableLinesAreNamed) {
 
 TEST(ScriptRunner, UnreadablePacketsAreNamed) {
   EXPECT_TRUE(has(difference_of("open\n< . from nowhere\n"), "a.script:2: < . from nowhere"));
+  EXPECT_TRUE(has(difference_of("open\n< . from fd00::1\n"), "no address of the family"));
+  EXPECT_TRUE(has(difference_of("set gateway router\nset ipv6 on\nopen\n"), "other family"));
   EXPECT_TRUE(has(difference_of("open\n< . headers ah\n"), "no header of IPv4"));
   EXPECT_TRUE(has(difference_of("set ipv6 on\nopen\n< . headers ah\n"), "\"ah\" is no header"));
   EXPECT_TRUE(has(difference_of("open\n< . <raw 01 0>\n"), "no bytes"));
