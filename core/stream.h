@@ -101,7 +101,8 @@ struct StreamStall {
   bool is_shut = false;
   // The peer's TCP holds every byte; its process has not read them yet.
   bool is_acked = false;
-  // Time since the peer's TCP was last heard.
+  // Time since the peer's TCP last sent an acknowledgement alone, which answers packets of ours;
+  // data may come although the path to the peer is dead.
   Duration silence = Duration::max();
 };
 

@@ -120,36 +120,6 @@ TEST(Sessions, AFlowThatDiesIsDialledAgain) {
   }
 }
 
-// Four flows over a fast line, with the product's timeouts.
-Case four_flows() {
-  return {"",
-          {.delay = 10us, .rate_bits_per_second = 100'000'000'000, .queue_limit_bytes = 8U << 20},
-          4,
-          {},
-          8s};
-}
-
-// Until messages use all of them.
-bool are_four_up(const EngineWorld& pair) {
-  return pair.client.stack().counters().connections_opened >= 4 && pair.receiver.done >= 50;
-}
-
-// The longest time without a finished message, until all are finished; nothing: they never are.
-std::optional<Duration> longest_standstill(EngineWorld& pair) {
-  std::size_t done = pair.receiver.done;
-  TimePoint since = pair.world.now();
-  Duration longest{};
-  const bool ended = pair.world.run_until(
-      [&] {
-        longest = std::max(longest, pair.world.now() - since);
-        if (pair.receiver.done != done) since = pair.world.now();
-        done = pair.receiver.done;
-        return pair.is_all_done();
-      },
-      120s);
-  return ended ? std::optional(longest) : std::nullopt;
-}
-
 // TCP waits for eight seconds before it gives a flow up. Messages do not: those on that flow are
 // delayed for its first timeouts only, because the other flows show that the peer is alive.
 TEST(Sessions, ADeadFlowHoldsMessagesUpForAThirdOfASecond) {
@@ -332,16 +302,19 @@ TEST(Sessions, APeerThatIsSilentOnAllFlowsIsNotRedialled) {
   ASSERT_FALSE(pair.is_all_done());
   const std::uint64_t opened = pair.client.stack().counters().connections_opened;
   int syns = 0;
+  int resets = 0;
   pair.world.wire(0).drop_if([&](const Bytes& frame) {
     RxFrame view;
     view.head = frame;
     const auto parsed = wire::parse_frame(view);
     if (parsed.kind == wire::FrameKind::kTcp && parsed.tcp.flags.has(wire::kSyn)) ++syns;
+    if (parsed.kind == wire::FrameKind::kTcp && parsed.tcp.flags.has(wire::kRst)) ++resets;
     return true;
   });
   pair.world.wire(1).cut();
   EXPECT_TRUE(pair.world.run_for(3500ms)) << pair.world.why();
-  EXPECT_EQ(syns, 0);
+  EXPECT_EQ(resets, 0) << "no flow was given up";
+  EXPECT_LE(syns, 16) << "one stream at a time looks for another path, less and less often";
   EXPECT_TRUE(pair.world.run_for(3s)) << pair.world.why();
   EXPECT_LE(syns, 4 * 10) << "four flows, their attempts and the repeats of each";
   pair.world.wire(0).drop_if({});

@@ -255,4 +255,34 @@ class EngineWorld {
   World<ustack::Engine> world;
 };
 
+// Four flows over a fast line, with the product's timeouts.
+inline Case four_flows() {
+  return {"",
+          {.delay = 10us, .rate_bits_per_second = 100'000'000'000, .queue_limit_bytes = 8U << 20},
+          4,
+          {},
+          8s};
+}
+
+// Until messages use all of them.
+inline bool are_four_up(const EngineWorld& pair) {
+  return pair.client.stack().counters().connections_opened >= 4 && pair.receiver.done >= 50;
+}
+
+// The longest time without a finished message, until all are finished; nothing: they never are.
+inline std::optional<Duration> longest_standstill(EngineWorld& pair) {
+  std::size_t done = pair.receiver.done;
+  TimePoint since = pair.world.now();
+  Duration longest{};
+  const bool ended = pair.world.run_until(
+      [&] {
+        longest = std::max(longest, pair.world.now() - since);
+        if (pair.receiver.done != done) since = pair.world.now();
+        done = pair.receiver.done;
+        return pair.is_all_done();
+      },
+      120s);
+  return ended ? std::optional(longest) : std::nullopt;
+}
+
 }  // namespace ztcp::sim

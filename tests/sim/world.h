@@ -57,6 +57,9 @@ class World {
     invariants_.push_back(std::move(check));
   }
 
+  // Host `host` does not run until then (SIGSTOP, no CPU); frames to it wait on the cable.
+  void stop(std::size_t host, TimePoint until) { stopped_until_[host] = until; }
+
   // The user of host `host`, called in each of its turns, between frames and timers, as requests
   // reach a poller. Returns the latest time of its next call.
   void set_actor(std::size_t host, std::function<TimePoint(TimePoint)> actor) {
@@ -113,6 +116,7 @@ class World {
   // The time at which host i handles `event`.
   TimePoint next_turn(std::size_t i, TimePoint event) const {
     const Duration interval = options_.turn_interval[i];
+    event = std::max(event, stopped_until_[i]);
     if (interval == Duration::zero() || event == kNever) return event;
     const TimePoint earliest = std::max(event, now_);
     const Duration past = earliest.time_since_epoch() % interval;
@@ -204,6 +208,7 @@ class World {
   std::vector<std::function<std::string()>> invariants_;
   std::array<std::function<TimePoint(TimePoint)>, 2> actors_;
   std::array<TimePoint, 2> actor_deadlines_{kNever, kNever};
+  std::array<TimePoint, 2> stopped_until_{TimePoint::min(), TimePoint::min()};
   std::unordered_map<void*, std::unique_ptr<ReceivedFrame>> held_;
   TimePoint now_{std::chrono::seconds(1)};
   std::uint64_t events_ = 0;

@@ -21,25 +21,41 @@ constexpr int kSoon = 4;
 constexpr int kRequests = 5;
 // A peer answers as often (Connection::answer_sparingly()).
 constexpr Duration kLeastInterval = std::chrono::milliseconds(12);
+// A peer that answers nowhere for so many intervals is silent, and nothing can be compared.
+constexpr int kMostIntervals = 20;
 
 }  // namespace
 
-void PathScout::compare(TimePoint now, SendFlow& flow) {
-  if (flow_ != nullptr) return;
-  flow_ = &flow;
-  wait_ = std::max(kFirstWait, 4 * flow.round_trip());
+void PathScout::compare_with_new_stream(TimePoint now, FlowSet flows) {
+  if (flows_.any()) return;
+  flows_ = flows;
+  wait_ = std::max(kFirstWait, 4 * longest_round_trip());
   dials_ = 0;
   dial(now);
 }
 
+void PathScout::compare_with_siblings(TimePoint now, FlowSet flows) {
+  if (begun_at_ != kNever) return;
+  drop_stream();
+  flows_ = flows;
+  begin(now, longest_round_trip());
+}
+
+Duration PathScout::longest_round_trip() const {
+  Duration longest{};
+  for (std::size_t i = 0; i < kMaxFlows; ++i)
+    if (flows_[i]) longest = std::max(longest, session_.flow(i).round_trip());
+  return longest;
+}
+
 void PathScout::stop() {
   drop_stream();
-  flow_ = nullptr;
+  flows_.reset();
   next_ = kNever;
 }
 
 void PathScout::drop_stream() {
-  opened_at_ = kNever;
+  begun_at_ = kNever;
   if (Stream* stream = std::exchange(stream_, nullptr)) stream->abort();
 }
 
@@ -59,39 +75,60 @@ void PathScout::dial(TimePoint now) {
 
 void PathScout::on_open(TimePoint now, Stream& stream) {
   stream_ = &stream;
-  opened_at_ = now;
-  interval_ = std::max(kLeastInterval, 2 * (now - dialled_at_));
-  requests_ = 0;
-  ask(now);
+  begin(now, now - dialled_at_);
 }
 
 void PathScout::on_failed(TimePoint, Error) {
   stream_ = nullptr;
-  opened_at_ = kNever;
+  begun_at_ = kNever;
+}
+
+void PathScout::begin(TimePoint now, Duration round_trip) {
+  begun_at_ = now;
+  interval_ = std::max(kLeastInterval, 2 * round_trip);
+  answers_ = 0;
+  ask(now);
 }
 
 void PathScout::ask(TimePoint now) {
-  ++requests_;
-  flow_->ask_peer();
+  asked_at_ = now;
+  for (std::size_t i = 0; i < kMaxFlows; ++i)
+    if (flows_[i]) session_.flow(i).ask_peer();
+  if (stream_ != nullptr)
+    stream_->ask_peer();
+  else
+    session_.is_peer_answering_since(now, asked_at_, flows_);
   wait_until(now + interval_);
+}
+
+bool PathScout::was_answered_elsewhere(TimePoint now) {
+  if (stream_ != nullptr) return stream_->stall(now).silence <= now - asked_at_;
+  return session_.is_peer_answering_since(now, asked_at_, flows_);
 }
 
 void PathScout::on_timers(TimePoint now) {
   if (now < next_) return;
-  const StreamStall stall = flow_->stall(now);
-  if (!flow_->is_up() || stall.timeouts < kDoubtfulTimeouts || stall.is_shut) return stop();
-  if (opened_at_ == kNever) {
+  FlowSet dead;
+  for (std::size_t i = 0; i < kMaxFlows; ++i) {
+    if (!flows_[i]) continue;
+    const StreamStall stall = session_.flow(i).stall(now);
+    const bool was_heard = begun_at_ != kNever && stall.silence <= now - begun_at_;
+    flows_[i] = session_.flow(i).is_up() && stall.timeouts >= kDoubtfulTimeouts && !stall.is_shut &&
+                !was_heard;
+    dead[i] = flows_[i] && stall.timeouts >= kDeadTimeouts;
+  }
+  if (flows_.none()) return stop();
+  if (begun_at_ == kNever) {
     drop_stream();
     if (dials_ >= kSoon) wait_ = std::min(2 * wait_, std::max(wait_, kMostWait));
     return dial(now);
   }
-  const bool was_heard = stall.silence <= now - opened_at_;
-  if (was_heard) return stop();
-  if (requests_ < kRequests || stall.timeouts < kDeadTimeouts) return ask(now);
-  SendFlow& flow = *std::exchange(flow_, nullptr);
-  Stream& stream = *std::exchange(stream_, nullptr);
-  opened_at_ = next_ = kNever;
-  session_.move_flow(now, flow, stream);
+  if (!was_answered_elsewhere(now))
+    return now - begun_at_ < kMostIntervals * interval_ ? wait_until(now + interval_) : stop();
+  if (++answers_ < kRequests || dead.none()) return ask(now);
+  Stream* const stream = std::exchange(stream_, nullptr);
+  stop();
+  session_.move_flows(now, dead, stream);
 }
 
 }  // namespace ztcp::msg

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Distinguishes a dead path from a silent peer for the only flow of a session. It dials the peer
-// from another port, whose packets may take another path. Once that stream is open, the flow's TCP
-// asks the peer several times. Without any answer the path is at fault, and the flow goes on over
-// the new stream. A stopped peer opens no stream, and a congested path carries some of the answers.
+// Distinguishes dead paths from a silent peer, for flows of a session whose TCP has timed out. If
+// the peer answers on no other flow, the scout dials it from another port, whose packets may take
+// another path. Once the peer is known to answer, the doubtful flows ask it several times. Those
+// that hear nothing, while each request is answered elsewhere, have a dead path and move; the first
+// one goes on over the new stream. A stopped peer answers nowhere, a slow one sooner or later
+// everywhere, and a congested path carries some of the answers.
 #pragma once
+
+#include <bitset>
 
 #include "transport/msg/session.h"
 
 namespace ztcp::msg {
 
-class SendFlow;
 class SendSession;
+
+using FlowSet = std::bitset<kMaxFlows>;
 
 class PathScout final : public StreamEvents {
  public:
@@ -21,8 +26,9 @@ class PathScout final : public StreamEvents {
   PathScout(const PathScout&) = delete;
   PathScout& operator=(const PathScout&) = delete;
 
-  // `flow` is in doubt. Ends with stop(), with an answer, or with move_flow() of the session.
-  void compare(TimePoint now, SendFlow& flow);
+  // `flows` are in doubt. Both end with stop(), with answers, or with move_flows() of the session.
+  void compare_with_new_stream(TimePoint now, FlowSet flows);
+  void compare_with_siblings(TimePoint now, FlowSet flows);  // The peer answers on other flows.
   void stop();
 
   void on_timers(TimePoint now);
@@ -35,20 +41,24 @@ class PathScout final : public StreamEvents {
   void on_failed(TimePoint, Error) override;
 
  private:
+  Duration longest_round_trip() const;
   void dial(TimePoint now);
+  void begin(TimePoint now, Duration round_trip);
   void ask(TimePoint now);
+  bool was_answered_elsewhere(TimePoint now);
   void drop_stream();
   void wait_until(TimePoint when);
 
   SendSession& session_;
-  SendFlow* flow_ = nullptr;  // Null: nothing is compared.
-  Stream* stream_ = nullptr;
+  FlowSet flows_;             // Empty: nothing is compared.
+  Stream* stream_ = nullptr;  // Null: compared with siblings, or nothing is dialled.
   TimePoint dialled_at_{};
-  TimePoint opened_at_ = kNever;  // kNever: the stream is being opened.
-  Duration wait_{};               // For the stream to open.
-  Duration interval_{};           // Between two requests.
+  TimePoint begun_at_ = kNever;  // When the requests began; kNever: the stream is being opened.
+  TimePoint asked_at_{};         // The last request.
+  Duration wait_{};              // For the stream to open.
+  Duration interval_{};          // Between two requests.
   int dials_ = 0;
-  int requests_ = 0;
+  int answers_ = 0;  // Requests that were answered elsewhere.
   TimePoint next_ = kNever;
 };
 

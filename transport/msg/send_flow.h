@@ -38,6 +38,7 @@ class SendFlow final : public StreamEvents {
   std::size_t index() const { return index_; }
   State state() const { return state_; }
   bool is_up() const { return state_ == State::kUp; }
+  bool is_open() const { return state_ >= State::kGreeting && state_ <= State::kUp; }
   bool is_opening() const { return state_ >= State::kWaiting && state_ <= State::kResuming; }
   bool was_up() const { return was_up_; }
   std::uint64_t acked_bytes() const { return acked_bytes_; }

@@ -129,13 +129,14 @@ void SendSession::on_timers(TimePoint now) {
   if (watch_at_ <= now && !is_ended()) watch(now);
 }
 
-// While other flows are up, the peer answers at once, unless the new port uses a dead path, too.
-// After a few ports the peer may be slow instead.
+// While other flows are up, or open, the peer answers at once, unless the new port uses a dead
+// path, too. After a few ports the peer may be slow instead.
 Duration SendSession::attempt_timeout(const SendFlow& flow) const {
   constexpr std::uint32_t kShortAttempts = 3;
   constexpr Duration kShort = std::chrono::milliseconds(250);
-  const bool has_siblings =
-      std::ranges::any_of(flows_, [](const SendFlow& f) { return f.is_up(); });
+  const bool has_siblings = std::ranges::any_of(flows_, [&](const SendFlow& f) {
+    return f.is_up() || (settings_.ack_is_delivery && f.is_open());
+  });
   return has_siblings && flow.redials <= kShortAttempts ? std::min(kShort, settings_.redial_attempt)
                                                         : settings_.redial_attempt;
 }
@@ -265,13 +266,17 @@ void SendSession::on_flow_lost(TimePoint now, SendFlow& flow, Error error) {
   if (is_closing_) finish_closing();
 }
 
-void SendSession::move_flow(TimePoint now, SendFlow& flow, Stream& fresh) {
-  flow.is_given_up = true;
-  on_flow_lost(now, flow, Error{Errc::kTimedOut, 0, "no acknowledgement"});
-  if (is_ended() || flow.state() != SendFlow::State::kWaiting) return fresh.abort();
-  // Userspace TCP, the only one with such streams, finds the path's packet size itself.
-  flow.segment_bytes = 0;
-  flow.adopt(now, fresh, attempt_timeout(flow));
+void SendSession::move_flows(TimePoint now, FlowSet dead, Stream* fresh) {
+  for (SendFlow& flow : flows_) {
+    if (!dead[flow.index()] || is_ended()) continue;
+    flow.is_given_up = true;
+    on_flow_lost(now, flow, Error{Errc::kTimedOut, 0, "no acknowledgement"});
+    if (fresh == nullptr || flow.state() != SendFlow::State::kWaiting) continue;
+    // Userspace TCP, the only one with such streams, finds the path's packet size itself.
+    flow.segment_bytes = 0;
+    flow.adopt(now, *std::exchange(fresh, nullptr), attempt_timeout(flow));
+  }
+  if (fresh != nullptr) fresh->abort();
 }
 
 // An orderly FIN follows a bye. Acknowledgements for this flow may still arrive (tcp/ reports them

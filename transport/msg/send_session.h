@@ -85,9 +85,9 @@ class SendSession {
       if (const Stream* const stream = flows_[i].stream()) visit(i, *stream);
   }
 
-  // Whether a flow other than `except` was acknowledged after `since`. To be called again at the
-  // next check: the flows are asked at the first call.
-  bool is_answering_since(TimePoint now, TimePoint since, const SendFlow* except = nullptr);
+  // Whether a flow outside `except` was acknowledged, or came up, after `since`. To be called again
+  // at the next check: the flows are asked at the first call.
+  bool is_answering_since(TimePoint now, TimePoint since, FlowSet except = {});
 
   // --- Called by the flows ---
   const SessionSettings& settings() const { return settings_; }
@@ -106,11 +106,16 @@ class SendSession {
   void on_flow_closed(TimePoint now, SendFlow& flow);
   // The stream is gone, or useless.
   void on_flow_lost(TimePoint now, SendFlow& flow, Error error);
-  // The flow's path is dead; `fresh` is open and takes another one.
-  void move_flow(TimePoint now, SendFlow& flow, Stream& fresh);
   void on_refusal(TimePoint now, SendFlow& flow, const Refusal& refusal);
   void on_refused_here(TimePoint now, SendFlow& flow, const FailureDetail& detail);
   void on_protocol_error(TimePoint now, SendFlow& flow, const char* where);
+
+  // --- Called by the scout ---
+  SendFlow& flow(std::size_t index) { return flows_[index]; }
+  // The same as is_answering_since(), for other sessions with the peer, too.
+  bool is_peer_answering_since(TimePoint now, TimePoint since, FlowSet except);
+  // The paths of `dead` are dead; `fresh`, if any, is open and takes another one.
+  void move_flows(TimePoint now, FlowSet dead, Stream* fresh);
 
  private:
   // Largest message that is copied together with its header.
@@ -159,6 +164,7 @@ class SendSession {
   bool watch_flow(TimePoint now, SendFlow& flow, Duration& silent, Duration& shut, bool& all_acked);
   bool is_stalled(TimePoint now, SendFlow& flow);
   bool is_dead(TimePoint now, SendFlow& flow, const StreamStall& stall);
+  FlowSet doubtful_flows(TimePoint now);
   bool awaits_receipt();
   bool bear_with_greeting(TimePoint now, SendFlow& flow);
   void note_trouble(TimePoint now, Duration silent, Duration standing);

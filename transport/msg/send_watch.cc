@@ -113,7 +113,8 @@ bool SendSession::is_stalled(TimePoint now, SendFlow& flow) {
 
 // If other flows to the peer are acknowledged, of this session or another, the peer lives and its
 // network works: then this flow's path is at fault, and another port may use another path. Received
-// bytes prove nothing about the path to the peer, nor about our own NIC.
+// bytes prove nothing about the path to the peer, nor about our own NIC. Userspace TCP's PathScout
+// has the last word: a peer that was stopped answers some flows sooner than others.
 bool SendSession::is_dead(TimePoint now, SendFlow& flow, const StreamStall& stall) {
   if (settings_.redial_window == Duration::zero()) return false;  // Redialling is off.
   if (stall.timeouts < kDoubtfulTimeouts || stall.is_shut) {
@@ -123,24 +124,46 @@ bool SendSession::is_dead(TimePoint now, SendFlow& flow, const StreamStall& stal
   flow.doubted_at = std::min(flow.doubted_at, now);
   const Duration alone = settings_.ack_is_delivery ? kDeadAlone : kDeadAloneByKernel;
   if (stall.timeouts >= kDeadTimeouts && now - flow.stalled_since() >= alone) return true;
-  const bool is_peer_answering = is_answering_since(now, flow.doubted_at, &flow) ||
-                                 dialer_.is_peer_answering_since(now, flow.doubted_at);
-  if (is_peer_answering) return stall.timeouts >= kDeadTimeouts;
-  // Several flows that all fall silent: the peer, or the whole network, is at fault. After an early
-  // death the last comparison may have been wrong.
-  const bool is_lone = std::ranges::none_of(flows_, [&](const SendFlow& other) {
-    return &other != &flow && (other.is_up() || other.is_opening());
-  });
-  if (is_lone && settings_.ack_is_delivery && flow.early_deaths == 0) scout_.compare(now, flow);
+  FlowSet doubtful;
+  doubtful.set(flow.index());
+  const bool is_peer_answering = is_peer_answering_since(now, flow.doubted_at, doubtful);
+  if (!settings_.ack_is_delivery) return is_peer_answering && stall.timeouts >= kDeadTimeouts;
+  doubtful = doubtful_flows(now);
+  if (is_peer_answering) {
+    if (stall.timeouts >= kDeadTimeouts) scout_.compare_with_siblings(now, doubtful);
+    return false;
+  }
+  // Siblings without timeouts were asked just now. After an early death the last comparison may
+  // have been wrong.
+  const bool may_be_answered = flow.doubted_at == now && std::ranges::any_of(flows_, [&](auto& f) {
+                                 return f.is_up() && !doubtful[f.index()];
+                               });
+  if (!may_be_answered && flow.early_deaths == 0) scout_.compare_with_new_stream(now, doubtful);
   return false;
 }
 
+FlowSet SendSession::doubtful_flows(TimePoint now) {
+  FlowSet doubtful;
+  for (SendFlow& flow : flows_) {
+    if (!flow.is_up()) continue;
+    const StreamStall stall = flow.stall(now);
+    doubtful[flow.index()] = stall.timeouts >= kDoubtfulTimeouts && !stall.is_shut;
+  }
+  return doubtful;
+}
+
+bool SendSession::is_peer_answering_since(TimePoint now, TimePoint since, FlowSet except) {
+  return is_answering_since(now, since, except) || dialer_.is_peer_answering_since(now, since);
+}
+
 // Something is sent on each flow, so that its acknowledgement is newer than `since`.
-bool SendSession::is_answering_since(TimePoint now, TimePoint since, const SendFlow* except) {
+bool SendSession::is_answering_since(TimePoint now, TimePoint since, FlowSet except) {
   bool is_answering = false;
   for (SendFlow& flow : flows_) {
-    if (&flow == except || !flow.is_up()) continue;
-    if (flow.asked_at < since) {
+    if (except[flow.index()] || !flow.is_up()) continue;
+    if (flow.up_at > since) {
+      is_answering = true;
+    } else if (flow.asked_at < since) {
       std::array<std::byte, kHeaderBytes + Ask::kBody> record;
       encode(Ask{}, record);
       if (flow.room() != 0) flow.write(record);

@@ -209,7 +209,7 @@ StreamStatistics Connection::stream_statistics(TimePoint now) const {
 }
 
 StreamStall Connection::stall(TimePoint now) const {
-  const Duration silence = now - heard_;
+  const Duration silence = now - answered_;
   if (!is_synchronized() || !sender_.has_unacked()) return {.is_acked = true, .silence = silence};
   const bool is_shut = sender_.window_bytes() == 0;
   return {.timeouts = is_shut ? 0U : static_cast<std::uint32_t>(sender_.backoff()),

@@ -222,8 +222,9 @@ class Connection final : public Stream, public ListHook<> {
   SeqNum wl1_;  // SND.WL1 and SND.WL2: the segment that the last window update came from.
   SeqNum wl2_;
   std::uint64_t acked_reported_ = 0;
-  TimePoint heard_{};  // When the last acceptable segment came.
-  TimePoint spoke_{};  // When a segment whose timestamp the peer keeps was last sent.
+  TimePoint heard_{};     // When the last acceptable segment came.
+  TimePoint answered_{};  // When the last ACK without payload came: our segments arrive.
+  TimePoint spoke_{};     // When a segment whose timestamp the peer keeps was last sent.
   TimestampClock clock_;
   Receiver receiver_;
   Sender sender_;

@@ -24,7 +24,7 @@ void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
   remote_ = remote;
   local_port_ = local_port;
   dscp_ = context_.config.dscp;
-  heard_ = opened_ = now;
+  heard_ = answered_ = opened_ = now;
   unreachable_ = nullptr;
   path_.reset();
   full_mss_bytes_ = cut_from_bytes_ = 0;

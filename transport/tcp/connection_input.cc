@@ -189,8 +189,11 @@ void Connection::take_ack(TimePoint now, const wire::ParsedFrame& parsed) {
   if (!sack.empty()) sack = take_path_answers(sack);
   if (path_.is_alone() && is_repeated_ack(parsed)) [[unlikely]]
     path_.stop();
-  if (suspected_ != TimePoint{} && parsed.payload_bytes == 0) [[unlikely]]
-    small_answered_ = now;
+  if (parsed.payload_bytes == 0) {
+    answered_ = now;
+    if (suspected_ != TimePoint{}) [[unlikely]]
+      small_answered_ = now;
+  }
   const bool was_acked = sender_.fin_acked();
   sender_.on_ack(now, {.ack = ack,
                        .window_bytes = window_bytes,

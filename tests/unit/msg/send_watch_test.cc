@@ -32,6 +32,13 @@ class SendWatch : public SendSessionTest {
       session->on_timers(now);
     }
   }
+  // The peer acknowledges on this stream all the time.
+  void pass_while_answered(Duration time, std::size_t index) {
+    for (const TimePoint end = now + time; now < end;) {
+      ack(dialled.at(index), 1);
+      pass(2ms);
+    }
+  }
   // Four flows are up, and each carries a part of a message.
   void spread() {
     accept(0, Credit{3, 0, 0});
@@ -53,14 +60,15 @@ TEST_F(SendWatch, FlowThatTimesOutWhileASiblingIsAnswered_IsDialledAgain) {
   spread();
   dialled[1].stream.stalled = {.timeouts = 3};
   for (Dialled& d : dialled) static_cast<void>(d.stream.records());
-  pass(150ms);
+  pass(110ms);
   EXPECT_TRUE(has_asked(dialled[0]));
   EXPECT_EQ(dialled.size(), 4U) << "no sibling has answered yet";
-  dialled[0].stream.stalled.silence = 1ms;
-  pass(100ms);
-  EXPECT_EQ(dialled.size(), 4U) << "it was heard, which is no answer";
   ack(dialled[0], 1);
-  pass(100ms);
+  pass(90ms);
+  EXPECT_EQ(dialled[1].stream.peer_asks, 1);
+  EXPECT_FALSE(dialled[1].stream.aborted) << "a peer that was stopped answers it, too, soon";
+  pass_while_answered(70ms, 0);
+  EXPECT_EQ(dialled[1].stream.peer_asks, 5);
   EXPECT_TRUE(dialled[1].stream.aborted);
   ASSERT_EQ(dialled.size(), 5U);
   accept(4);
@@ -70,13 +78,71 @@ TEST_F(SendWatch, FlowThatTimesOutWhileASiblingIsAnswered_IsDialledAgain) {
   EXPECT_TRUE(failures.empty());
 }
 
+// The peer was stopped, and goes on: its siblings were answered first.
+TEST_F(SendWatch, FlowThatIsAnsweredAfterItsSiblings_Stays) {
+  spread();
+  dialled[1].stream.stalled = {.timeouts = 5};
+  pass(110ms);
+  ack(dialled[0], 1);
+  pass(100ms);
+  dialled[1].stream.stalled.silence = 5ms;
+  pass_while_answered(90ms, 0);
+  EXPECT_FALSE(dialled[1].stream.aborted);
+  EXPECT_EQ(dialled.size(), 4U);
+}
+
+// A slow peer: what it did not answer to its siblings either proves nothing.
+TEST_F(SendWatch, FlowBesideSiblingsThatFallSilentAgain_Stays) {
+  spread();
+  dialled[1].stream.stalled = {.timeouts = 5};
+  for (int i = 0; i < 4; ++i) {
+    pass(100ms);
+    ack(dialled[0], 1);
+  }
+  pass(1s);
+  EXPECT_GT(dialled[1].stream.peer_asks, 0);
+  EXPECT_FALSE(dialled[1].stream.aborted);
+}
+
+// All were on dead paths, and another port reaches the peer.
+TEST_F(SendWatch, FlowsThatAllTimeOut_MoveOnceAnotherPortIsAnswered) {
+  spread();
+  for (Dialled& d : dialled) d.stream.stalled = {.timeouts = 3};
+  const TimePoint begin = now;
+  pass(110ms);
+  ASSERT_EQ(dialled.size(), 5U) << "one stream for all";
+  dialled[4].stream.stalled.silence = 0ms;
+  dialled[4].events->on_open(now, dialled[4].stream);
+  dialled[3].stream.stalled.silence = 0ms;
+  while (!dialled[0].stream.aborted) pass(1ms);
+  EXPECT_LE(now - begin, 250ms);
+  EXPECT_NE(dialled[4].stream.handed_to, nullptr);
+  EXPECT_TRUE(dialled[1].stream.aborted);
+  EXPECT_TRUE(dialled[2].stream.aborted);
+  EXPECT_FALSE(dialled[3].stream.aborted) << "its path carries packets";
+  pass(1ms);
+  EXPECT_EQ(dialled.size(), 7U);
+  EXPECT_TRUE(failures.empty());
+}
+
+// The peer is stopped again.
+TEST_F(SendWatch, FlowsBesideANewStreamThatFallsSilent_Stay) {
+  spread();
+  for (Dialled& d : dialled) d.stream.stalled = {.timeouts = 3};
+  pass(110ms);
+  dialled.at(4).events->on_open(now, dialled[4].stream);
+  pass(1s);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_FALSE(dialled[i].stream.aborted);
+  EXPECT_TRUE(dialled[4].stream.aborted);
+}
+
 // An acknowledgement that is older than the timeouts proves nothing: the whole peer may be silent.
 TEST_F(SendWatch, SiblingsAnsweredBeforeTheTimeouts_AreNoReasonToRedial) {
   spread();
   for (Dialled& d : dialled) ack(d, 1);
   for (Dialled& d : dialled) d.stream.stalled = {.timeouts = 3};
   pass(3s);
-  EXPECT_EQ(dialled.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_FALSE(dialled[i].stream.aborted);
 }
 
 // Its bytes were acknowledged since the last check, and then its path broke.
@@ -88,7 +154,8 @@ TEST_F(SendWatch, FlowThatTimesOutBetweenTwoChecks_IsRedialledAtTheSecond) {
   pass(60ms);
   EXPECT_EQ(dialled.size(), 4U);
   ack(dialled[0], 1);
-  pass(100ms);
+  pass(90ms);
+  pass_while_answered(70ms, 0);
   EXPECT_EQ(dialled.size(), 5U);
 }
 
@@ -98,7 +165,8 @@ TEST_F(SendWatch, RedialsBesideLivingFlows_AreSoonRepeated) {
   dialled[1].stream.stalled = {.timeouts = 3};
   pass(110ms);
   ack(dialled[0], 1);
-  pass(100ms);
+  pass(90ms);
+  pass_while_answered(70ms, 0);
   ASSERT_EQ(dialled.size(), 5U);
   const TimePoint first = now;
   wait_for_dial(7);
@@ -123,9 +191,10 @@ TEST_F(SendWatch, FlowsThatAllTimeOut_AreLeftAloneForAWhile) {
   spread();
   for (Dialled& d : dialled) d.stream.stalled = {.timeouts = 5};
   pass(3900ms);
-  EXPECT_EQ(dialled.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_FALSE(dialled[i].stream.aborted);
+  EXPECT_LE(dialled.size(), 4U + 12U) << "streams that look for another path";
   pass(300ms);
-  EXPECT_EQ(dialled.size(), 8U);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(dialled[i].stream.aborted);
 }
 
 // Another port reaches the peer, which answers nothing on the flow: its path is dead.
@@ -137,6 +206,7 @@ TEST_F(SendWatch, LoneFlowOnADeadPath_GoesOnOverTheStreamThatReachesThePeer) {
   pass(110ms);
   ASSERT_EQ(dialled.size(), 2U);
   now += 1ms;
+  dialled[1].stream.stalled.silence = 0ms;
   dialled[1].events->on_open(now, dialled[1].stream);
   EXPECT_EQ(dialled[0].stream.peer_asks, 1);
   while (!dialled[0].stream.aborted) pass(1ms);
@@ -217,7 +287,7 @@ TEST_F(SendWatch, LoneFlowWhosePeerAnswersOnAnotherSession_IsDialledAgain) {
   pass(300ms);
   EXPECT_EQ(dialled.size(), 1U) << "two timeouts may be random losses";
   dialled[0].stream.stalled = {.timeouts = 3};
-  pass(100ms);
+  pass(200ms);
   EXPECT_EQ(dialled.size(), 2U);
 }
 
