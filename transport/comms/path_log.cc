@@ -55,7 +55,19 @@ void PathLog::on_trouble_over(TimePoint, Endpoint remote, msg::PeerTrouble troub
 
 void PathLog::on_redialled(TimePoint now, Endpoint remote, const msg::Redial& redial) {
   ++flows_redialled_;
-  if (!may_say(now, Kind::kRedialled, remote.address)) return;
+  if (redial.has_left_bad_path()) ++flows_moved_;
+  if (!may_say(now, redial.has_left_bad_path() ? Kind::kMoved : Kind::kRedialled, remote.address))
+    return;
+  if (redial.has_left_bad_path())
+    return deferred_log_.add(log::Level::kInfo, [&] {
+      return fmt::format(
+          "{}: the flow from port {} to {} left its path, after {} retransmission timeouts and "
+          "with "
+          "{} % of its bytes marked by switches, while other flows to that host had good paths; it "
+          "goes on from port {} ({} such moves so far)",
+          device_, redial.lost_port, to_string(remote), redial.timeouts, redial.marked_percent,
+          redial.port, flows_moved_);
+    });
   deferred_log_.add(log::Level::kInfo, [&] {
     return fmt::format(
         "{}: a flow to {} was lost and has been dialled again, {:.1f} s after it stopped, from "

@@ -48,9 +48,19 @@ class PathLog final : public msg::PathEvents {
   void link_up(TimePoint now, const std::string& what);
 
   std::uint64_t flows_redialled() const { return flows_redialled_; }
+  // Those among them that left a path which was worse than others.
+  std::uint64_t flows_moved() const { return flows_moved_; }
 
  private:
-  enum class Kind : std::uint8_t { kSilent, kStandsStill, kRedialled, kSmall, kLoss, kLink };
+  enum class Kind : std::uint8_t {
+    kSilent,
+    kStandsStill,
+    kRedialled,
+    kMoved,
+    kSmall,
+    kLoss,
+    kLink
+  };
   struct Said {
     TimePoint next = TimePoint::min();  // Earliest time of the next line.
     IpAddress remote;                   // The peer of the last line.
@@ -64,8 +74,9 @@ class PathLog final : public msg::PathEvents {
   const std::string interface_;
   const std::uint32_t mtu_bytes_;
   DeferredLog& deferred_log_;
-  std::array<Said, 6> said_{};
+  std::array<Said, 7> said_{};
   std::uint64_t flows_redialled_ = 0;
+  std::uint64_t flows_moved_ = 0;
   TimePoint link_down_since_{};
 };
 

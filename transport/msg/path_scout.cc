@@ -36,9 +36,27 @@ void PathScout::compare_with_new_stream(TimePoint now, FlowSet flows) {
 
 void PathScout::compare_with_siblings(TimePoint now, FlowSet flows) {
   if (begun_at_ != kNever) return;
-  drop_stream();
+  stop();
   flows_ = flows;
   begin(now, longest_round_trip());
+}
+
+void PathScout::find_other_path(TimePoint now, std::size_t flow) {
+  if (flows_.any()) return;
+  is_path_bad_ = true;
+  flows_.set(flow);
+  wait_ = std::max(kFirstWait, 4 * longest_round_trip());
+  dial(now);
+}
+
+void PathScout::leave_path(TimePoint now) {
+  std::size_t index = 0;
+  while (!flows_[index]) ++index;
+  SendFlow& flow = session_.flow(index);
+  Stream* const stream =
+      begun_at_ != kNever && flow.is_up() ? std::exchange(stream_, nullptr) : nullptr;
+  stop();
+  if (stream != nullptr) session_.leave_path(now, flow, *stream);
 }
 
 Duration PathScout::longest_round_trip() const {
@@ -51,6 +69,7 @@ Duration PathScout::longest_round_trip() const {
 void PathScout::stop() {
   drop_stream();
   flows_.reset();
+  is_path_bad_ = false;
   next_ = kNever;
 }
 
@@ -75,7 +94,9 @@ void PathScout::dial(TimePoint now) {
 
 void PathScout::on_open(TimePoint now, Stream& stream) {
   stream_ = &stream;
-  begin(now, now - dialled_at_);
+  if (!is_path_bad_) return begin(now, now - dialled_at_);
+  begun_at_ = now;
+  wait_until(now);  // hand_over() is not allowed inside an event.
 }
 
 void PathScout::on_failed(TimePoint, Error) {
@@ -108,6 +129,7 @@ bool PathScout::was_answered_elsewhere(TimePoint now) {
 
 void PathScout::on_timers(TimePoint now) {
   if (now < next_) return;
+  if (is_path_bad_) return leave_path(now);
   FlowSet dead;
   for (std::size_t i = 0; i < kMaxFlows; ++i) {
     if (!flows_[i]) continue;

@@ -7,9 +7,12 @@
 // that hear nothing, while each request is answered elsewhere, have a dead path and move; the first
 // one goes on over the new stream. A stopped peer answers nowhere, a slow one sooner or later
 // everywhere, and a congested path carries some of the answers.
+//
+// Also opens the stream for a flow that leaves a bad path.
 #pragma once
 
 #include <bitset>
+#include <cstddef>
 
 #include "transport/msg/session.h"
 
@@ -29,6 +32,9 @@ class PathScout final : public StreamEvents {
   // `flows` are in doubt. Both end with stop(), with answers, or with move_flows() of the session.
   void compare_with_new_stream(TimePoint now, FlowSet flows);
   void compare_with_siblings(TimePoint now, FlowSet flows);  // The peer answers on other flows.
+  // The path of `flow` is bad, not dead. Ends with leave_path() of the session, or with stop() if
+  // the new stream does not open soon.
+  void find_other_path(TimePoint now, std::size_t flow);
   void stop();
 
   void on_timers(TimePoint now);
@@ -43,6 +49,7 @@ class PathScout final : public StreamEvents {
  private:
   Duration longest_round_trip() const;
   void dial(TimePoint now);
+  void leave_path(TimePoint now);
   void begin(TimePoint now, Duration round_trip);
   void ask(TimePoint now);
   bool was_answered_elsewhere(TimePoint now);
@@ -51,6 +58,7 @@ class PathScout final : public StreamEvents {
 
   SendSession& session_;
   FlowSet flows_;             // Empty: nothing is compared.
+  bool is_path_bad_ = false;  // find_other_path().
   Stream* stream_ = nullptr;  // Null: compared with siblings, or nothing is dialled.
   TimePoint dialled_at_{};
   TimePoint begun_at_ = kNever;  // When the requests began; kNever: the stream is being opened.

@@ -297,10 +297,16 @@ void SendSession::on_flow_up(TimePoint now, SendFlow& flow, const Ready& ready) 
     if (flow.redials != 0)
       events->on_redialled(
           now, dialer_.remote(),
-          {.lasted = now - flow.lost_since, .lost_port = lost_port, .port = flow.port});
+          {.lasted = now - flow.lost_since,
+           .lost_port = lost_port,
+           .port = flow.port,
+           .timeouts = flow.leaves_path ? flow.quality.timeouts() : 0,
+           .marked_percent = flow.leaves_path ? flow.quality.marked_percent() : 0});
     if (flow.segment_bytes != 0)
       events->on_small_segments(now, dialer_.remote(), flow.segment_bytes);
   }
+  flow.leaves_path = false;
+  flow.quality = {};
   flow.up_at = now;
   flow.greeting_waits = 0;
   flow.other_queues = 0;

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "transport/msg/nobody_listens.h"
+#include "transport/msg/path_quality.h"
 #include "transport/msg/record_reader.h"
 #include "transport/msg/session.h"
 
@@ -68,9 +69,10 @@ class SendFlow final : public StreamEvents {
   void ask_peer() {
     if (stream_ != nullptr) stream_->ask_peer();
   }
-  Duration round_trip() const {
-    return stream_ != nullptr ? stream_->health().srtt : Duration::zero();
+  StreamHealth path_health() const {
+    return stream_ != nullptr ? stream_->health() : StreamHealth{};
   }
+  Duration round_trip() const { return path_health().srtt; }
   // The peer's process may take longer for its next record.
   void wait_longer(TimePoint until) { set_wake_at(until); }
 
@@ -117,6 +119,8 @@ class SendFlow final : public StreamEvents {
   std::uint32_t segment_bytes = 0;   // Segment limit of the last dial; zero: none.
   NobodyListens nobody;              // Refused redials at the peer's port.
   std::uint32_t early_deaths = 0;
+  PathQuality quality;       // The path in use, or the one that it leaves.
+  bool leaves_path = false;  // It is dialled again because that path was worse than others.
   // Dials that came to another queue of the peer's NIC than the session is on.
   std::uint32_t other_queues = 0;
 

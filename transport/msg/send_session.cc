@@ -215,6 +215,7 @@ void SendSession::on_flow_lost(TimePoint now, SendFlow& flow, Error error) {
   const bool is_given_up = std::exchange(flow.is_given_up, false);
   const bool was_stalled = was_serving && error.code == Errc::kTimedOut;
   const bool had_opened = flow.state() >= SendFlow::State::kGreeting;
+  if (was_stalled && !flow.leaves_path) pause_moves(now);
   flow.drop(SendFlow::State::kGone);
   flow.doubted_at = kNever;
   doubt_flow(flow);
@@ -277,6 +278,11 @@ void SendSession::move_flows(TimePoint now, FlowSet dead, Stream* fresh) {
     flow.adopt(now, *std::exchange(fresh, nullptr), attempt_timeout(flow));
   }
   if (fresh != nullptr) fresh->abort();
+}
+
+void SendSession::leave_path(TimePoint now, SendFlow& flow, Stream& fresh) {
+  flow.leaves_path = true;
+  move_flows(now, FlowSet().set(flow.index()), &fresh);
 }
 
 // An orderly FIN follows a bye. Acknowledgements for this flow may still arrive (tcp/ reports them

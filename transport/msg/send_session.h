@@ -116,6 +116,8 @@ class SendSession {
   bool is_peer_answering_since(TimePoint now, TimePoint since, FlowSet except);
   // The paths of `dead` are dead; `fresh`, if any, is open and takes another one.
   void move_flows(TimePoint now, FlowSet dead, Stream* fresh);
+  // Another path may be better than this flow's; `fresh` is open and takes one.
+  void leave_path(TimePoint now, SendFlow& flow, Stream& fresh);
 
  private:
   // Largest message that is copied together with its header.
@@ -165,6 +167,8 @@ class SendSession {
   bool is_stalled(TimePoint now, SendFlow& flow);
   bool is_dead(TimePoint now, SendFlow& flow, const StreamStall& stall);
   FlowSet doubtful_flows(TimePoint now);
+  void compare_paths(TimePoint now);
+  void pause_moves(TimePoint now);
   bool awaits_receipt();
   bool bear_with_greeting(TimePoint now, SendFlow& flow);
   void note_trouble(TimePoint now, Duration silent, Duration standing);
@@ -240,6 +244,8 @@ class SendSession {
   std::optional<PeerTrouble> trouble_;
   TimePoint trouble_since_{};
   PathScout scout_{*this};
+  TimePoint next_move_ = TimePoint::min();  // Earliest time for a flow to leave a bad path.
+  Duration move_pause_{};                   // After the last one.
   std::uint8_t segment_limit_ = 0;  // Index of the segment limit in use; they are tried one after
                                     // the other.
 };

@@ -19,6 +19,12 @@ constexpr Duration kAskAfter = std::chrono::milliseconds(500);
 // peer acknowledges, it may have been kept from its CPU; a kernel answers at once.
 constexpr Duration kDeadAlone = std::chrono::seconds(4);
 constexpr Duration kDeadAloneByKernel = std::chrono::seconds(2);
+// Where all paths are alike, a flow's next one is soon as bad as its last: each pause between two
+// moves is twice as long.
+constexpr Duration kLeastMovePause = std::chrono::seconds(1);
+constexpr Duration kMostMovePause = 256 * kLeastMovePause;
+// After a flow has left a dead path, which might be found again (MarkedRounds::kPause).
+constexpr Duration kPauseAfterDeath = std::chrono::minutes(1);
 // Shorter trouble is not logged.
 constexpr Duration kWorthTelling = std::chrono::seconds(2);
 // Handshake timeouts that a process standing still may take to answer its first hello.
@@ -72,6 +78,8 @@ void SendSession::watch(TimePoint now) {
         silent = std::max(silent, now - flow.lost_since);
     }
   }
+  if (settings_.leaves_bad_paths && settings_.ack_is_delivery && wants_extra_flows_)
+    compare_paths(now);
   const bool nobody_reads = all_acked && awaits_receipt();
   note_trouble(now, silent, std::max(shut, nobody_reads ? now - moved_at_ : Duration::zero()));
 }
@@ -175,6 +183,36 @@ bool SendSession::is_answering_since(TimePoint now, TimePoint since, FlowSet exc
     }
   }
   return is_answering;
+}
+
+// One flow at a time, and only while as many flows have good paths as bad ones: otherwise the cause
+// is probably at an end of all paths, and moving is no help.
+void SendSession::compare_paths(TimePoint now) {
+  std::size_t bad = 0;
+  std::size_t good = 0;
+  for (SendFlow& flow : flows_) {
+    if (!flow.is_up()) continue;
+    const PathQuality::Verdict verdict = flow.quality.check(flow.path_health());
+    bad += verdict == PathQuality::Verdict::kBad ? 1 : 0;
+    good += verdict == PathQuality::Verdict::kGood ? 1 : 0;
+  }
+  SendFlow* worst = nullptr;
+  for (SendFlow& flow : flows_) {
+    if (!flow.is_up()) continue;
+    flow.quality.compare(good >= bad);
+    if (worst == nullptr || flow.quality.bad_checks() > worst->quality.bad_checks()) worst = &flow;
+  }
+  if (worst == nullptr || !worst->quality.is_worth_leaving() || now < next_move_ ||
+      !has_served(now, *worst))
+    return;
+  const bool was_calm = now >= next_move_ + move_pause_;
+  move_pause_ = was_calm ? kLeastMovePause : std::min(2 * move_pause_, kMostMovePause);
+  next_move_ = now + move_pause_;
+  scout_.find_other_path(now, worst->index());
+}
+
+void SendSession::pause_moves(TimePoint now) {
+  next_move_ = std::max(next_move_, now + kPauseAfterDeath);
 }
 
 // The receiver has posted the buffer of a message that was sent completely: a running process takes

@@ -70,6 +70,9 @@ struct SessionSettings {
   // on_acked() reports the peer's acknowledgements (sender). True for tcp/, false for kernel
   // sockets. A send is done by acknowledgement alone only where both sides say so.
   bool ack_is_delivery = true;
+  // A flow leaves a path that is worse than those of the session's other flows. For streams whose
+  // acknowledgement is delivery.
+  bool leaves_bad_paths = true;
   // A sender copies messages up to this size and reports them done once no stream refers to their
   // memory, as long as there is room for the copies of messages that the receiver may not hold yet:
   // four such messages, or 64 small ones. 0: none. For transports whose acknowledgement is no
@@ -151,6 +154,11 @@ struct Redial {
   Duration lasted{};  // Since it stopped.
   std::uint16_t lost_port = 0;
   std::uint16_t port = 0;
+  // Why it left a path that was worse than those of other flows; both zero: it did not.
+  std::uint32_t timeouts = 0;
+  std::uint32_t marked_percent = 0;
+
+  bool has_left_bad_path() const { return timeouts != 0 || marked_percent != 0; }
 };
 
 // Rare events of a session's peer, for an operator.

@@ -39,7 +39,7 @@ struct CounterText {
   ROW(kEcnReductions, "ecn_reductions", kCount, "Congestion windows reduced for congestion marks (ECN).") \
   ROW(kEcnFaults, "ecn_faults", kCount, "Connections that went on without ECN because something on the path falsifies marks.") \
   ROW(kControlChanges, "congestion_control_changes", kCount, "Connections that chose another congestion control.") \
-  ROW(kReroutes, "reroutes", kCount, "Flow labels changed to leave a broken or congested path (userspace TCP over IPv6).") \
+  ROW(kReroutes, "reroutes", kCount, "Paths left because they were broken or congested, by another flow label or port (userspace TCP).") \
   ROW(kOutOfOrderSegments, "out_of_order_segments", kCount, "Segments received ahead of a hole.") \
   ROW(kDuplicateSegments, "duplicate_segments", kCount, "Segments received again.") \
   ROW(kBadChecksums, "bad_checksums", kCount, "Frames received with a wrong checksum.") \

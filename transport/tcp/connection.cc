@@ -173,6 +173,7 @@ StreamHealth Connection::health() const {
           .unacked_bytes = now.sent_bytes - now.acked_bytes,
           .retransmitted_bytes = now.retransmitted_bytes,
           .timeouts = now.timeouts,
+          .marked_bytes = now.marked_bytes,
           .delivered_bytes = now.acked_bytes};
 }
 

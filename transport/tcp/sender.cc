@@ -323,6 +323,7 @@ void Sender::fill(ConnectionStatistics& out) const {
   out.tail_probes = tally_.tail_probes;
   out.zero_windows = tally_.zero_windows;
   out.ecn_reductions = tally_.ecn_reductions;
+  out.marked_bytes = tally_.marked_bytes;
 }
 
 void Sender::lower_mss(TimePoint now, std::uint32_t mss_bytes) {

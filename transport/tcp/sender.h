@@ -314,6 +314,7 @@ class Sender {
   // This connection's share of the counters.
   struct Tally {
     std::uint64_t retransmitted_bytes = 0;
+    std::uint64_t marked_bytes = 0;
     std::uint32_t timeouts = 0;
     std::uint32_t fast_recoveries = 0;
     std::uint32_t spurious_recoveries = 0;

@@ -320,6 +320,7 @@ void Sender::move_state(TimePoint now, const Ack& ack, const Delivered& delivere
 
 void Sender::take_marks(TimePoint now, std::uint32_t acked_bytes, std::uint32_t ce_bytes) {
   ++counters_.ecn_echoes;
+  if (ecn_.is_accurate()) tally_.marked_bytes += ce_bytes;
   if (ecn_.is_accurate() && marked_rounds_.on_mark(now, {.una = snd_una_,
                                                          .nxt = snd_nxt_,
                                                          .acked_bytes = queue_.begin(),

@@ -41,6 +41,7 @@ struct ConnectionStatistics {
   std::uint64_t acked_bytes = 0;
   std::uint64_t retransmitted_bytes = 0;
   std::uint64_t received_bytes = 0;  // In order, delivered.
+  std::uint64_t marked_bytes = 0;    // By switches; counted with accurate ECN.
   std::uint32_t timeouts = 0;
   std::uint32_t fast_recoveries = 0;
   std::uint32_t spurious_recoveries = 0;   // Among the two above.

@@ -47,6 +47,7 @@ void Lane::start() {
 NicCounts Lane::counts() const {
   NicCounts counts = engine_.counts(*link_);
   counts.redials = path_log_.flows_redialled();
+  counts.moves = path_log_.flows_moved();
   counts.groups = groups_;
   return counts;
 }

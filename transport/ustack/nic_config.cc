@@ -82,7 +82,7 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   tcp.keepalive_interval = ms(fabric.tcp.keepalive_interval_ms);
   tcp.receive_window_bytes = fabric.tcp.receive_window_kib << 10U;
   tcp.pacing = fabric.tcp.pacing;
-  tcp.reroutes = fabric.tcp.reroute;
+  tcp.reroutes = out.session.leaves_bad_paths = fabric.tcp.reroute;
   tcp.ecn = fabric.tcp.ecn == config::Ecn::kOn;
   set_congestion_control(fabric.tcp.congestion_control, tcp);
 

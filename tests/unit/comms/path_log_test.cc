@@ -50,6 +50,17 @@ TEST_F(PathLogTest, SilentPeer_IsLoggedOnceAndSoIsItsReturn) {
   EXPECT_TRUE(has(said(), "10.0.0.3"));
 }
 
+TEST_F(PathLogTest, FlowThatLeftABadPath_IsLoggedWithItsEvidence) {
+  log.on_redialled(now, kSilentPeer, {.lost_port = 40001, .port = 40005, .marked_percent = 73});
+  EXPECT_TRUE(has(said(),
+                  "INFO eth0: the flow from port 40001 to 10.0.0.2:7471 left its path, after 0 "
+                  "retransmission timeouts and with 73 % of its bytes marked by switches"));
+  log.on_redialled(now, kSilentPeer, {.lost_port = 40001, .port = 40005});
+  EXPECT_TRUE(has(said(), "was lost and has been dialled again"));
+  EXPECT_EQ(log.flows_moved(), 1U);
+  EXPECT_EQ(log.flows_redialled(), 2U);
+}
+
 TEST_F(PathLogTest, StoppedProcess_HasAnotherLineThanASilentHost) {
   log.on_trouble(now, kSilentPeer, PeerTrouble::kSilent, 2s);
   static_cast<void>(said());

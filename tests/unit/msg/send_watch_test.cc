@@ -291,6 +291,63 @@ TEST_F(SendWatch, LoneFlowWhosePeerAnswersOnAnotherSession_IsDialledAgain) {
   EXPECT_EQ(dialled.size(), 2U);
 }
 
+// Of four flows that carry bulk, some have timeouts at a check, and all go on.
+TEST_F(SendWatch, FlowWithTimeoutsBesideGoodSiblings_LeavesItsPath) {
+  spread();
+  post(1U << 20);
+  const auto check = [&](std::vector<std::size_t> bad) {
+    for (Dialled& d : dialled) {
+      d.stream.vitals.delivered_bytes += 1'000'000;
+      if (!d.stream.aborted) ack(d, d.acked == 0 ? 70'000 : 1);
+    }
+    for (const std::size_t i : bad) {
+      dialled[i].stream.vitals.timeouts += 1;
+      dialled[i].stream.vitals.retransmitted_bytes += 500'000;
+    }
+    pass(100ms);
+  };
+  for (int i = 0; i < 5; ++i) check({0, 1, 2});
+  check({1});
+  check({1});
+  EXPECT_EQ(dialled.size(), 4U);
+  check({1});
+  ASSERT_EQ(dialled.size(), 5U);
+  EXPECT_FALSE(dialled[1].stream.aborted) << "the new stream is not open yet";
+  dialled[4].events->on_open(now, dialled[4].stream);
+  pass(1ms);
+  EXPECT_TRUE(dialled[1].stream.aborted);
+  ASSERT_NE(dialled[4].stream.handed_to, nullptr);
+  dialled[4].events = dialled[4].stream.handed_to;
+  preamble(dialled[4]);
+  say(dialled[4], kLimits);
+  say(dialled[4], Ready{});
+  ASSERT_EQ(redialled.size(), 1U);
+  EXPECT_EQ(redialled[0].timeouts, 3U);
+  EXPECT_EQ(redialled[0].lost_port, 40002);
+  EXPECT_EQ(redialled[0].port, 40005);
+  for (int i = 0; i < 6; ++i) check({2});
+  EXPECT_EQ(dialled.size(), 5U) << "a pause";
+  for (int i = 0; i < 6 && dialled.size() == 5; ++i) check({2});
+  EXPECT_EQ(dialled.size(), 6U);
+  EXPECT_TRUE(failures.empty());
+}
+
+TEST_F(SendWatch, FlowOnABadPath_StaysIfNoOtherStreamOpensSoon) {
+  spread();
+  post(1U << 20);
+  for (int i = 0; i < 9; ++i) {
+    for (std::size_t flow = 0; flow < 4; ++flow) {
+      dialled[flow].stream.vitals.delivered_bytes += 1'000'000;
+      ack(dialled[flow], 70'000);
+    }
+    dialled[2].stream.vitals.marked_bytes += 700'000;
+    pass(100ms);
+  }
+  ASSERT_EQ(dialled.size(), 5U);
+  EXPECT_FALSE(dialled[2].stream.aborted);
+  EXPECT_TRUE(dialled[4].stream.aborted);
+}
+
 TEST_F(SendWatch, SessionIsAskedOnceForANewerAnswer) {
   spread();
   for (Dialled& d : dialled) static_cast<void>(d.stream.records());

@@ -22,6 +22,7 @@ struct NicCounts {
   link::LinkCounters link;
   std::uint64_t ring_full = 0;  // Turns that ended at a full transmit ring.
   std::uint64_t redials = 0;
+  std::uint64_t moves = 0;  // Among them: flows that left a bad path.
   comms::GroupCounts groups;
 };
 
@@ -98,7 +99,8 @@ inline constexpr std::array kUnusual = {
     NicCounter{Counter::kTailProbes, of_tcp<&Tcp::tlp_fired>},
     NicCounter{Counter::kFastRecoveries, of_tcp<&Tcp::rack_recoveries>},
     NicCounter{Counter::kSpuriousRecoveries, of_tcp<&Tcp::spurious_recoveries>},
-    NicCounter{Counter::kReroutes, of_tcp<&Tcp::reroutes>},
+    NicCounter{Counter::kReroutes,
+               [](const NicCounts& counts) { return counts.tcp.reroutes + counts.moves; }},
     NicCounter{Counter::kPathMtuCuts, of_tcp<&Tcp::path_mtu_cuts>},
     NicCounter{"path_mtu_raises", of_tcp<&Tcp::path_mtu_raises>},
     NicCounter{Counter::kResetsSent, of_tcp<&Tcp::tx_resets>},
