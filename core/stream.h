@@ -26,6 +26,9 @@ class StreamEvents;
 struct DialSettings {
   std::uint32_t segment_bytes = 0;  // Most payload of a segment, both ways; 0: by the path's MTU.
   std::optional<std::uint8_t> dscp{};  // Absent: the NIC's.
+  // Processes of the peer's host share its NIC: only some source ports lead to the right one, and
+  // the others are refused. Userspace TCP then tries further ports.
+  bool peer_shares_nic = false;
 };
 
 // State of streams for the log line about a connection's end. Zero: not known.

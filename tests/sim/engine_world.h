@@ -204,7 +204,7 @@ class EngineWorld {
   [[nodiscard]] bool connect(std::optional<std::uint8_t> dscp = std::nullopt) {
     if (!server.sessions().acceptor().add_listener(kCookie, receiver)) return false;
     sender.session = &client.sessions().connect(
-        {Ipv4Address{0x0a4d0102}, config({}, 1).listen_port}, kCookie, sender, dscp);
+        {Ipv4Address{0x0a4d0102}, config({}, 1).listen_port}, kCookie, sender, {.dscp = dscp});
     return true;
   }
   bool is_all_done() const { return sender.done == all.size() && receiver.done == all.size(); }

@@ -264,7 +264,9 @@ Result<SendingComm*> SendingComm::begin(Poller& poller, Endpoint remote, const m
     std::unique_ptr<SendingComm> owned(new SendingComm(poller, remote));
     SendingComm* const comm = owned.get();
     // Before attach(): every attached comm has a session, even where an allocation fails between.
-    comm->session_ = &backend.sessions().connect(remote, cookie, *comm, settings.dscp);
+    comm->session_ = &backend.sessions().connect(
+        remote, cookie, *comm,
+        {.dscp = settings.dscp, .peer_shares_nic = settings.peer_shares_nic});
     comm->set_index(ZTCP_TRY(backend.clients().attach(std::move(owned))));
     comm->open_page(settings.communicator);
     return comm;

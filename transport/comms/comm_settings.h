@@ -16,6 +16,7 @@ namespace ztcp::comms {
 struct CommSettings {
   std::uint64_t communicator = 0;      // NCCL's number; 0: not told.
   std::optional<std::uint8_t> dscp{};  // Absent: the NIC's.
+  bool peer_shares_nic = false;        // See DialSettings.
 };
 
 // The DSCP is the upper six bits of a traffic class, which is the byte of the IP header; the lower

@@ -16,6 +16,7 @@ constexpr std::uint8_t kHelloHasKey = 2;
 constexpr std::uint8_t kHelloProcessEnds = 4;
 constexpr std::uint8_t kHelloAckIsDelivery = 8;
 constexpr std::uint8_t kHelloAborts = 16;
+constexpr std::uint8_t kHelloSharesNic = 32;
 constexpr std::uint8_t kAcceptAckIsDelivery = 1;
 constexpr std::uint8_t kChunkEager = 1;
 constexpr std::uint8_t kChunkWantsReceipt = 2;
@@ -100,7 +101,8 @@ std::size_t encode(const Hello& hello, std::span<std::byte> out) {
   const auto flags = static_cast<std::uint8_t>(
       (hello.is_new ? kHelloNew : 0) | (hello.has_key ? kHelloHasKey : 0) |
       (hello.process_ends ? kHelloProcessEnds : 0) |
-      (hello.ack_is_delivery ? kHelloAckIsDelivery : 0) | (hello.aborts ? kHelloAborts : 0));
+      (hello.ack_is_delivery ? kHelloAckIsDelivery : 0) | (hello.aborts ? kHelloAborts : 0) |
+      (hello.shares_nic ? kHelloSharesNic : 0));
   return Writer(out, RecordType::kHello, flags, Hello::kBody)
       .put(hello.cookie)
       .put(hello.session)
@@ -210,8 +212,8 @@ std::optional<RecordHeader> decode_header(std::span<const std::byte, kHeaderByte
       body = Credit::kBody;
       break;
     case RecordType::kHello:
-      known_flags =
-          kHelloNew | kHelloHasKey | kHelloProcessEnds | kHelloAckIsDelivery | kHelloAborts;
+      known_flags = kHelloNew | kHelloHasKey | kHelloProcessEnds | kHelloAckIsDelivery |
+                    kHelloAborts | kHelloSharesNic;
       body = Hello::kBody;
       break;
     case RecordType::kChallenge:
@@ -271,6 +273,7 @@ std::optional<Hello> decode_hello(const RecordHeader& header, std::span<const st
   hello.process_ends = (header.flags & kHelloProcessEnds) != 0;
   hello.ack_is_delivery = (header.flags & kHelloAckIsDelivery) != 0;
   hello.aborts = (header.flags & kHelloAborts) != 0;
+  hello.shares_nic = (header.flags & kHelloSharesNic) != 0;
   hello.cookie = in.take<Cookie>();
   hello.session = in.take<std::uint64_t>();
   hello.epoch = in.take<std::uint32_t>();

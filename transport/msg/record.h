@@ -180,6 +180,7 @@ struct Hello {
   bool process_ends = false;
   bool ack_is_delivery = false;
   bool aborts = false;
+  bool shares_nic = false;  // See DialSettings::peer_shares_nic, for `listening`.
   // It only announces the end of the session.
   bool is_last() const { return process_ends || aborts; }
   Cookie cookie{};

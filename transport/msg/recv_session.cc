@@ -17,6 +17,7 @@ RecvSession::RecvSession(Acceptor& acceptor, const SessionSettings& settings, co
       id_(hello.session),
       remote_(remote),
       sender_listening_(hello.listening),
+      sender_shares_nic_(hello.shares_nic),
       peer_host_(hello.host),
       flows_granted_(static_cast<std::uint8_t>(
           std::clamp<std::uint32_t>(settings.flows, 1, hello.flows_wanted))),
@@ -255,7 +256,8 @@ void RecvSession::wait_for_resume(TimePoint now, Error error) {
   acceptor_->wake_at(resume_deadline_);
   if (acceptor_->source() != nullptr && sender_listening_.port != 0 &&
       sender_listening_.address == remote_.address)
-    probe_.start(now, *acceptor_->source(), sender_listening_, settings_.redial_attempt);
+    probe_.start(now, *acceptor_->source(), sender_listening_,
+                 {.peer_shares_nic = sender_shares_nic_}, settings_.redial_attempt);
 }
 
 void RecvSession::stop_waiting() {

@@ -189,6 +189,7 @@ class RecvSession final : public CopyClient {
   const std::uint64_t id_;
   const Endpoint remote_;
   const Endpoint sender_listening_;
+  const bool sender_shares_nic_;
   const HostName peer_host_;
   const std::uint8_t flows_granted_;
   RecvOwner* owner_ = nullptr;

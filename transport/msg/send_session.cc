@@ -85,6 +85,7 @@ Hello SendSession::make_hello(std::uint8_t flow, std::uint32_t epoch) const {
       std::clamp<std::uint32_t>(settings_.flows, 1, static_cast<std::uint32_t>(kMaxFlows)));
   hello.nonce = sender_nonce(session_id_, flow, epoch);
   hello.listening = dialer_.listening();
+  hello.shares_nic = dialer_.shares_nic();
   hello.host = settings_.host;
   return hello;
 }

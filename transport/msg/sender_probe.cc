@@ -14,10 +14,12 @@ constexpr Duration kAfterAnswer = std::chrono::seconds(1);
 
 }  // namespace
 
-void SenderProbe::start(TimePoint now, StreamSource& source, Endpoint listening, Duration timeout) {
+void SenderProbe::start(TimePoint now, StreamSource& source, Endpoint listening,
+                        const DialSettings& settings, Duration timeout) {
   stop();
   source_ = &source;
   listening_ = listening;
+  settings_ = settings;
   timeout_ = timeout;
   nobody_ = {};
   wait_until(now);
@@ -46,7 +48,7 @@ void SenderProbe::on_timers(TimePoint now) {
 void SenderProbe::ask(TimePoint now) {
   if (!source_->has_spare_stream()) return wait_until(now + kAfterAnswer);
   wait_until(now + timeout_);
-  auto stream = source_->dial(now, listening_, *this, {});
+  auto stream = source_->dial(now, listening_, *this, settings_);
   if (!stream) return on_answer(now, stream.error().code == Errc::kRefused);
   stream_ = *stream;
 }

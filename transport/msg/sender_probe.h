@@ -25,7 +25,8 @@ class SenderProbe final : public StreamEvents {
 
   // Asks from `now` on, each time for at most `timeout`, until stop(), or until it has called
   // on_sender_gone() of the session.
-  void start(TimePoint now, StreamSource& source, Endpoint listening, Duration timeout);
+  void start(TimePoint now, StreamSource& source, Endpoint listening, const DialSettings& settings,
+             Duration timeout);
   void stop();
 
   void on_timers(TimePoint now);
@@ -46,6 +47,7 @@ class SenderProbe final : public StreamEvents {
   StreamSource* source_ = nullptr;
   Stream* stream_ = nullptr;  // Being opened.
   Endpoint listening_;
+  DialSettings settings_;
   Duration timeout_{};
   TimePoint next_ = kNever;  // Time to ask, or to give up.
   NobodyListens nobody_;

@@ -197,6 +197,7 @@ class Dialer {
   virtual void wake_at(TimePoint) {}
   // See StreamSource.
   virtual Endpoint listening() const { return {}; }
+  virtual bool shares_nic() const { return false; }
 
  protected:
   ~Dialer() = default;
@@ -213,6 +214,8 @@ class StreamSource {
   virtual bool has_spare_stream() const = 0;
   // Address at which this process listens, as long as it lives.
   virtual Endpoint listening() const = 0;
+  // Other processes of this host share the NIC: see DialSettings::peer_shares_nic.
+  virtual bool shares_nic() const { return false; }
 
  protected:
   ~StreamSource() = default;

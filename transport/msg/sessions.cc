@@ -27,11 +27,10 @@ std::array<std::uint64_t, 2> acceptor_secret(const std::array<std::uint64_t, 2>&
 }  // namespace
 
 Sessions::Outgoing::Outgoing(Sessions& its_sessions, Endpoint remote, const Cookie& cookie,
-                             std::uint64_t id, SendOwner& owner,
-                             std::optional<std::uint8_t> its_dscp)
+                             std::uint64_t id, SendOwner& owner, const DialSettings& its_settings)
     : sessions(its_sessions),
       endpoint(remote),
-      dscp(its_dscp),
+      settings(its_settings),
       session(sessions.settings_, sessions.key_, cookie, id, *this, owner) {}
 
 Sessions::Sessions(const SessionSettings& settings, const ClusterKey& key,
@@ -51,9 +50,9 @@ Sessions::~Sessions() {
 }
 
 SendSession& Sessions::connect(Endpoint remote, const Cookie& cookie, SendOwner& owner,
-                               std::optional<std::uint8_t> dscp) {
+                               const DialSettings& settings) {
   const std::uint64_t id = mix(mix(secret_[0] + ++session_count_) ^ secret_[1]);
-  outgoing_.push_back(std::make_unique<Outgoing>(*this, remote, cookie, id, owner, dscp));
+  outgoing_.push_back(std::make_unique<Outgoing>(*this, remote, cookie, id, owner, settings));
   if (budget_ != nullptr) budget_->add();
   note_outgoing();
   next_scan_ = TimePoint::min();  // It dials in its first on_timers().

@@ -36,10 +36,10 @@ class Sessions {
   }
 
   // Starts a session to the listener identified by `cookie` at `remote`; it lives until destroy().
-  // Never fails: a failed dial is reported by owner.on_session_failed(). `dscp`: of its packets;
-  // absent: the NIC's.
+  // Never fails: a failed dial is reported by owner.on_session_failed(). `settings`: of its
+  // streams.
   SendSession& connect(Endpoint remote, const Cookie& cookie, SendOwner& owner,
-                       std::optional<std::uint8_t> dscp = std::nullopt);
+                       const DialSettings& settings = {});
   // Not from inside one of the session's own events.
   void destroy(SendSession& session);
 
@@ -66,14 +66,15 @@ class Sessions {
   // An outgoing session and its dialer.
   struct Outgoing final : Dialer {
     Outgoing(Sessions& its_sessions, Endpoint remote, const Cookie& cookie, std::uint64_t id,
-             SendOwner& owner, std::optional<std::uint8_t> its_dscp);
+             SendOwner& owner, const DialSettings& its_settings);
     Result<Stream*> dial(TimePoint now, StreamEvents& events) override {
       return dial_small(now, events, 0);
     }
     Result<Stream*> dial_small(TimePoint now, StreamEvents& events,
                                std::uint32_t segment_bytes) override {
-      return sessions.source_.dial(now, endpoint, events,
-                                   {.segment_bytes = segment_bytes, .dscp = dscp});
+      DialSettings small = settings;
+      small.segment_bytes = segment_bytes;
+      return sessions.source_.dial(now, endpoint, events, small);
     }
     PathEvents* path_events() override { return sessions.source_.path_events(); }
     Endpoint remote() const override { return endpoint; }
@@ -83,10 +84,11 @@ class Sessions {
     bool has_spare() const override { return sessions.source_.has_spare_stream(); }
     void wake_at(TimePoint when) override { sessions.wake_at(when); }
     Endpoint listening() const override { return sessions.source_.listening(); }
+    bool shares_nic() const override { return sessions.source_.shares_nic(); }
 
     Sessions& sessions;
     const Endpoint endpoint;
-    const std::optional<std::uint8_t> dscp;
+    const DialSettings settings;
     SendSession session;
   };
 

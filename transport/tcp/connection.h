@@ -55,7 +55,7 @@ class Connection final : public Stream, public ListHook<> {
 
   // --- Beginnings: the slot is closed. The caller has entered the key into the demux.
   void open_active(TimePoint now, std::uint16_t local_port, Endpoint remote, IpAddress next_hop,
-                   StreamEvents& events);
+                   StreamEvents& events, bool peer_shares_nic);
   // `beyond`: the last sequence number of our side of an earlier connection with the same key.
   void open_passive(TimePoint now, const wire::ParsedFrame& syn, IpAddress next_hop,
                     std::optional<SeqNum> beyond);
@@ -133,6 +133,9 @@ class Connection final : public Stream, public ListHook<> {
 
   // connection_handshake.cc
   bool try_next_port(TimePoint now, const wire::TcpHeader& syn_ack);
+  bool take_next_port(TimePoint now);
+  bool leave_port(TimePoint now, bool was_refused);
+  Duration answer_timeout() const;
   void choose_numbers(TimePoint now);
   void take_syn(TimePoint now, const wire::TcpHeader& syn);
   void enter_syn_received();
@@ -257,7 +260,11 @@ class Connection final : public Stream, public ListHook<> {
   Duration syn_timeout_{};
   TimePoint syn_sent_ = TimePoint::min();
   bool syn_retransmitted_ = false;
-  int ports_tried_ = 0;                   // Ports whose answers came to another queue than ours.
+  int ports_tried_ = 0;              // Ports whose answers came to another queue than ours.
+  bool seeks_port_ = false;          // An end shares its NIC, so not every port leads to both.
+  bool peer_shares_nic_ = false;     // The peer is such an end.
+  std::uint32_t ports_refused_ = 0;  // Ports that led to another process of the peer's host.
+  std::uint32_t ports_unanswered_ = 0;
   std::uint32_t reroutes_ = 0;            // Changes of the flow label.
   std::uint32_t duplicate_reroutes_ = 0;  // Those among them because of repeated bytes.
   std::uint32_t peer_flow_label_ = 0;     // Of the last repeated bytes, at first of the SYN.

@@ -9,6 +9,15 @@
 #include "transport/tcp/connection.h"
 
 namespace ztcp::tcp {
+namespace {
+
+// With eight processes at each end one port in 64 is right. Ports that stay unanswered before the
+// next ones are given more time:
+constexpr std::uint32_t kAnswerRound = 128;
+// All of so many are wrong once in ten million times.
+constexpr std::uint32_t kMostRefused = 1024;
+
+}  // namespace
 
 void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
                        IpAddress next_hop) {
@@ -37,6 +46,8 @@ void Connection::begin(TimePoint now, std::uint16_t local_port, Endpoint remote,
   sender_.reset();
   peer_scales_ = payload_lost_ = false;
   ports_tried_ = 0;
+  seeks_port_ = peer_shares_nic_ = false;
+  ports_refused_ = ports_unanswered_ = 0;
   choose_numbers(now);
   context_.neighbours.join(index_, next_hop);
   if (const auto mac = context_.neighbours.find(index_)) on_neighbour(*mac);
@@ -50,12 +61,16 @@ void Connection::choose_numbers(TimePoint now) {
   syn_sent_ = TimePoint::min();
   syn_retransmitted_ = false;
   ecn_.begin(context_.config.tcp.ecn);
-  syn_timeout_ = std::max(context_.config.tcp.rto_initial, context_.rto_floor);
+  syn_timeout_ = seeks_port_ ? answer_timeout()
+                             : std::max(context_.config.tcp.rto_initial, context_.rto_floor);
 }
 
 void Connection::open_active(TimePoint now, std::uint16_t local_port, Endpoint remote,
-                             IpAddress next_hop, StreamEvents& events) {
+                             IpAddress next_hop, StreamEvents& events, bool peer_shares_nic) {
   begin(now, local_port, remote, next_hop);
+  peer_shares_nic_ = peer_shares_nic;
+  seeks_port_ = peer_shares_nic || context_.config.shares_nic;
+  if (seeks_port_) syn_timeout_ = answer_timeout();
   events_ = &events;
   active_ = true;
   set_state(State::kSynSent);
@@ -90,24 +105,53 @@ void Connection::open_passive(TimePoint now, const wire::ParsedFrame& syn, IpAdd
 // is worth a try, and the other queue hands the segments over.
 bool Connection::try_next_port(TimePoint now, const wire::TcpHeader& syn_ack) {
   if (!context_.ports.may_try_another(++ports_tried_)) return false;
-  const auto port = context_.choose_port(remote_, ports_tried_);
-  if (!port) return false;
+  const std::uint16_t left = local_port_;
+  if (!take_next_port(now)) return false;
   context_.send_reset({.to = mac_,
                        .remote = remote_,
-                       .local_port = local_port_,
+                       .local_port = left,
                        .seq = SeqNum(syn_ack.acknowledgment),
                        .ack = {},
                        .with_ack = false,
                        .dscp = dscp_});
+  return true;
+}
+
+// The SYN was refused, or not answered in time: its port leads to another process of the peer's
+// host, or the answer to one of ours. Processes that get such a segment reset its connection, so
+// nothing is left of it. False: no other port is worth a try.
+bool Connection::leave_port(TimePoint now, bool was_refused) {
+  if (was_refused && (!peer_shares_nic_ || ++ports_refused_ > kMostRefused)) return false;
+  // RFC 1122 section 2.3.2.1: a silent peer may have moved to another MAC address.
+  if (!was_refused && ++ports_unanswered_ % kAnswerRound == 0)
+    context_.neighbours.confirm(now, index_);
+  return take_next_port(now);
+}
+
+bool Connection::take_next_port(TimePoint now) {
+  const auto late = seeks_port_ ? context_.fitting_ports.take(remote_) : std::nullopt;
+  const bool fits = late && (*late == local_port_ || context_.is_free(remote_, *late));
+  const auto port = fits ? late : context_.choose_port(remote_, ports_tried_);
+  if (!port) return false;
   ++context_.counters.ports_passed_over;
   context_.demux.remove(key());
   local_port_ = *port;
   context_.demux.insert(key(), index_);
   choose_numbers(now);
+  if (fits) syn_timeout_ = std::max(context_.config.tcp.rto_initial, context_.rto_floor);
+  state_deadline_ = std::min(now + syn_timeout_, opened_ + handshake_timeout());
   syn_due_ = true;
   wake();
   schedule();
   return true;
+}
+
+// For the answer to a SYN while a port is sought. Short, since most ports are not answered; a port
+// whose answer comes later is tried again (FittingPorts). It grows, for a peer that is down.
+Duration Connection::answer_timeout() const {
+  constexpr Duration kFirst = std::chrono::milliseconds(2);
+  const Duration timeout = kFirst * (1U << std::min(ports_unanswered_ / kAnswerRound, 8U));
+  return std::min(timeout, context_.config.tcp.rto_initial);
 }
 
 // Takes the options that the peer offers in its SYN or SYN-ACK.
@@ -206,7 +250,8 @@ void Connection::on_segment_in_syn_sent(TimePoint now, RxFrame& frame,
     return;
   }
   if (tcp.flags.has(wire::kRst)) {
-    if (ack_good) fail(now, Errc::kRefused, "tcp connect");
+    if (ack_good && !leave_port(now, /*was_refused=*/true))
+      fail(now, Errc::kRefused, "tcp connect");
     return;
   }
   if (!tcp.flags.has(wire::kSyn)) return;

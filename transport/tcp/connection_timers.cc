@@ -119,6 +119,9 @@ void Connection::on_syn_timer(TimePoint now) {
     }
     return;
   }
+  if (seeks_port_ && mac_known_ && state_ == State::kSynSent &&
+      leave_port(now, /*was_refused=*/false))
+    return;
   // RFC 1122 section 2.3.2.1: a silent peer may have moved to another MAC address.
   context_.neighbours.confirm(now, index_);
   reroute(Reroute::Cause::kTimeouts, reroutes_ + 1);

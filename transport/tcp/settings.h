@@ -96,6 +96,9 @@ struct StackConfig {
   std::uint16_t ephemeral_port_first = 32768;
   std::uint16_t ephemeral_port_last = 60999;
   Shard shard;
+  // Processes of this host share the NIC, each with some of its queues: a peer's answer reaches
+  // this stack only if the NIC chooses one of its queues for the port.
+  bool shares_nic = false;
   TcpSettings tcp;
 
   bool is_ipv6() const { return !address.address.is_v4(); }

@@ -262,7 +262,8 @@ void Stack::note_poll_gap(TimePoint now, Duration gap) {
   context.rto_floor = kGapsPerRto * context.poll_gaps.longest();
 }
 
-Result<Stream*> Stack::connect(TimePoint now, Endpoint remote, StreamEvents& events) {
+Result<Stream*> Stack::connect(TimePoint now, Endpoint remote, StreamEvents& events,
+                               bool peer_shares_nic) {
   StackContext& context = impl_->context;
   const StackConfig& config = context.config;
   const auto next_hop = context.neighbours.next_hop(remote.address);
@@ -277,7 +278,7 @@ Result<Stream*> Stack::connect(TimePoint now, Endpoint remote, StreamEvents& eve
   const std::uint32_t index = impl_->take_slot(now, /*for_us=*/true);
   if (index == Demux::kNone) return fail(Errc::kFull, "tcp connect");
   context.demux.insert(Demux::key(remote, *port), index);
-  impl_->connections[index].open_active(now, *port, remote, *next_hop, events);
+  impl_->connections[index].open_active(now, *port, remote, *next_hop, events, peer_shares_nic);
   return &impl_->connections[index];
 }
 

@@ -132,7 +132,8 @@ class Stack {
   // returned.
   // Fails with kFull when the connection table is full, with kNoRoute when there is no route, with
   // kBadConfig when another host has our address.
-  Result<Stream*> connect(TimePoint now, Endpoint remote, StreamEvents& events);
+  Result<Stream*> connect(TimePoint now, Endpoint remote, StreamEvents& events,
+                          bool peer_shares_nic = false);
   // Fails with kBusy when the port is taken.
   Status listen(std::uint16_t port, StreamAcceptor& acceptor);
   void unlisten(std::uint16_t port);

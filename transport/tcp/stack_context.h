@@ -18,6 +18,7 @@
 #include "transport/tcp/advertised_address.h"
 #include "transport/tcp/control_queue.h"
 #include "transport/tcp/demux.h"
+#include "transport/tcp/fitting_ports.h"
 #include "transport/tcp/header_template.h"
 #include "transport/tcp/held_frames.h"
 #include "transport/tcp/isn.h"
@@ -76,13 +77,15 @@ struct StackContext {
     return nullptr;
   }
 
+  bool is_free(Endpoint remote, std::uint16_t port) const {
+    return remote != local(port) && find_listener(port) == nullptr &&
+           demux.find(Demux::key(remote, port)) == Demux::kNone;
+  }
   // For a connection to `remote`. `tried`: ports tried already.
   std::optional<std::uint16_t> choose_port(Endpoint remote, int tried) {
     const std::uint32_t start = unguessable.port_offset(local(0), remote);
-    return ports.choose(start, remote, tried, [&](std::uint16_t port) {
-      return remote != local(port) && find_listener(port) == nullptr &&
-             demux.find(Demux::key(remote, port)) == Demux::kNone;
-    });
+    return ports.choose(start, remote, tried,
+                        [&](std::uint16_t port) { return is_free(remote, port); });
   }
 
   // The NIC delivered the frame to another stack's queue, and that stack handed it over.
@@ -143,6 +146,7 @@ struct StackContext {
   HeldFrames held;
   Unguessable unguessable;
   SourcePorts ports;
+  FittingPorts fitting_ports;
   Demux demux;
   TimerWheel wheel;
   WorkQueue ready;  // Connections that may have something to send.

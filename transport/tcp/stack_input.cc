@@ -150,6 +150,9 @@ void Stack::Impl::on_unexpected(const wire::ParsedFrame& parsed) {
   ++context.counters.rx_no_connection;
   const wire::TcpHeader& tcp = parsed.tcp;
   if (tcp.flags.has(wire::kRst)) return;
+  const bool is_of_us = context.ports.owner(tcp.destination_port) == context.config.shard.index;
+  if (tcp.flags.has(wire::kSyn) && tcp.flags.has(wire::kAck) && is_of_us)
+    context.fitting_ports.note({parsed.ip.source, tcp.source_port}, tcp.destination_port);
   StackContext::Reset reset{.to = parsed.ethernet.source,
                             .remote = {parsed.ip.source, tcp.source_port},
                             .local_port = tcp.destination_port,

@@ -115,6 +115,9 @@ TEST(Record, RoundTripKeepsAllFields) {
       << "a session ends in one way";
   last.process_ends = false;
   EXPECT_TRUE(decode_hello(*header_of(encoded(last)), body_of(encoded(last)))->aborts);
+  EXPECT_FALSE(decode_hello(*header_of(encoded(last)), body_of(encoded(last)))->shares_nic);
+  last.shares_nic = true;
+  EXPECT_TRUE(decode_hello(*header_of(encoded(last)), body_of(encoded(last)))->shares_nic);
 
   Map map;
   map.message = 9;

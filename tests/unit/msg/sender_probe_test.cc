@@ -19,6 +19,7 @@ class SenderProbeTest : public AcceptorTest, public StreamSource {
   struct Dialled {
     Endpoint remote;
     StreamEvents* events = nullptr;
+    bool peer_shares_nic = false;
     RecordingStream stream;
   };
 
@@ -27,10 +28,11 @@ class SenderProbeTest : public AcceptorTest, public StreamSource {
     acceptor->dial_by(*this);
   }
   Result<Stream*> dial(TimePoint, Endpoint remote, StreamEvents& events,
-                       const DialSettings&) override {
+                       const DialSettings& with) override {
     Dialled& d = dialled.emplace_back();
     d.remote = remote;
     d.events = &events;
+    d.peer_shares_nic = with.peer_shares_nic;
     return &d.stream;
   }
   bool has_spare_stream() const override { return has_spare; }
@@ -70,6 +72,7 @@ TEST_F(SenderProbeTest, AProcessWithoutItsListenerHasEnded) {
   lose(listening_hello());
   ASSERT_EQ(dialled.size(), 1U) << "it asks at once";
   EXPECT_EQ(dialled[0].remote, kSender);
+  EXPECT_FALSE(dialled[0].peer_shares_nic);
   const TimePoint since = now;
   answer(Errc::kRefused);
   EXPECT_TRUE(failures.empty()) << "a firewall may be starting";
@@ -79,6 +82,14 @@ TEST_F(SenderProbeTest, AProcessWithoutItsListenerHasEnded) {
   EXPECT_GE(now - since, 500ms);
   EXPECT_LE(now - since, 700ms);
   EXPECT_FALSE(dials_within(20s));
+}
+
+// Only some ports lead to a sender that shares its NIC: a refusal of the first one proves nothing.
+TEST_F(SenderProbeTest, ASenderThatSharesItsNicIsDialledAccordingly) {
+  Hello sharing = listening_hello();
+  sharing.shares_nic = true;
+  lose(sharing);
+  EXPECT_TRUE(dialled.at(0).peer_shares_nic);
 }
 
 TEST_F(SenderProbeTest, ALivingProcessMayRedialForTheWholeWait) {

@@ -133,7 +133,7 @@ TimePoint Engine::next_deadline() const {
 
 Result<Stream*> Engine::dial(TimePoint now, Endpoint remote, StreamEvents& events,
                              const DialSettings& settings) {
-  Stream* const stream = ZTCP_TRY(stack_.connect(now, remote, events));
+  Stream* const stream = ZTCP_TRY(stack_.connect(now, remote, events, settings.peer_shares_nic));
   if (settings.dscp) stream->set_dscp(*settings.dscp);  // The SYN leaves in collect().
   return stream;
 }

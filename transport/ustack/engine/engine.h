@@ -179,6 +179,7 @@ class Engine final : private tcp::StreamAcceptor, private msg::StreamSource {
   msg::PathEvents* path_events() override { return config_.path_events; }
   bool has_spare_stream() const override { return has_spare_for(stack_.connections() + 1); }
   Endpoint listening() const override { return {stack_.address(), config_.listen_port}; }
+  bool shares_nic() const override { return config_.stack.shares_nic; }
   bool has_spare_for(std::size_t connections) const;
 
   const EngineConfig config_;
