@@ -83,6 +83,7 @@ struct Nic {
   std::uint32_t nccl_devices = 0;  // NCCL devices it is exposed as; 0: automatic. Not verbs.
   // tap
   std::string tap_interface;
+  std::uint16_t processes = 1;  // Of this host that share it; xdp only.
   // socket and xdp
   std::string interface;  // "eth1"; without a config perhaps an address's label: "eth1:2".
   // socket and verbs: the ports on which processes of this host listen; 0, never in a file: any.

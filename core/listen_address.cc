@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::byte kWithMore{0xff};
 constexpr std::byte kInSharedMemory{1};
-constexpr std::byte kInSharedMemoryIpv6{3};
+constexpr std::byte kIpv6{2};
+constexpr std::byte kSharesNic{4};
 constexpr IpAddress kIpv6Loopback{0, 1};
 constexpr std::size_t kReservedBytes = 4;
 
@@ -47,43 +48,56 @@ Endpoint take_last(const std::byte* at) {
   return endpoint;
 }
 
-// The first bytes with flags 3; the address is among the last ones.
-std::byte* put_in_shared_memory(std::byte* at, const ListenAddress& address) {
+std::byte flags_of(const ListenAddress& address) {
+  return (address.in_shared_memory ? kInSharedMemory : std::byte{}) |
+         (address.shares_nic ? kSharesNic : std::byte{});
+}
+
+// The IPv6 address of a watch that has no bytes of its own beside an IPv6 listener's.
+IpAddress usual_watch(const ListenAddress& address) {
+  return address.in_shared_memory ? kIpv6Loopback : address.endpoint.address;
+}
+
+// The first bytes with the flag kIpv6; the address is among the last ones.
+std::byte* put_flags_and_ipv6(std::byte* at, const ListenAddress& address) {
   const Endpoint& watch = address.watch;
-  const bool has_room = watch.address.is_v4() || watch.address == kIpv6Loopback;
+  const bool has_room = watch.address.is_v4() || watch.address == usual_watch(address);
   *at++ = kWithMore;
-  *at++ = kInSharedMemoryIpv6;
+  *at++ = flags_of(address) | kIpv6;
   at = put(at + kReservedBytes, has_room ? watch.port : std::uint16_t{0});
   at = put(at, has_room && watch.address.is_v4() ? watch.address.v4().value : 0);
   return put(at, std::uint32_t{0});
 }
 
 // Replaces the addresses that the two parts of the handle have in other handles.
-Status take_in_shared_memory(ListenAddress& out, const Endpoint& last) {
+Status take_ipv6(ListenAddress& out, const Endpoint& last) {
   const bool is_clear = out.endpoint.address == Ipv4Address{} && last.port == 0;
   if (!is_clear || last.address == IpAddress() || last.address.is_v4())
     return fail(Errc::kProtocol, "listen address: no IPv6 address");
   out.endpoint.address = last.address;
-  if (out.watch.port != 0 && out.watch.address == Ipv4Address{}) out.watch.address = kIpv6Loopback;
+  if (out.watch.port != 0 && out.watch.address == Ipv4Address{})
+    out.watch.address = usual_watch(out);
   return {};
 }
 
 }  // namespace
 
 ListenAddress::Bytes to_bytes(const ListenAddress& address) {
-  const auto& [endpoint, watch, cookie, in_shared_memory] = address;
+  const Endpoint& endpoint = address.endpoint;
+  const Endpoint& watch = address.watch;
+  const bool has_flags = flags_of(address) != std::byte{};
   ListenAddress::Bytes bytes{};
   std::byte* at = bytes.data();
   const bool is_v4 = endpoint.address.is_v4() && (watch.port == 0 || watch.address.is_v4());
-  if (in_shared_memory && !endpoint.address.is_v4())
+  if (has_flags && !endpoint.address.is_v4())
     put_last(at + ListenAddress::kBaseBytes, {endpoint.address, 0});
   else if (watch.port != 0 && !is_v4)
     put_last(at + ListenAddress::kBaseBytes, watch);
-  if (in_shared_memory && !endpoint.address.is_v4()) {
-    at = put_in_shared_memory(at, address);
-  } else if (in_shared_memory || (watch.port != 0 && is_v4)) {
+  if (has_flags && !endpoint.address.is_v4()) {
+    at = put_flags_and_ipv6(at, address);
+  } else if (has_flags || (watch.port != 0 && is_v4)) {
     *at++ = kWithMore;
-    *at++ = in_shared_memory ? kInSharedMemory : std::byte{};
+    *at++ = flags_of(address);
     at = put(at + kReservedBytes, is_v4 ? watch.port : std::uint16_t{0});
     at = put(at, is_v4 && watch.port != 0 ? watch.address.v4().value : 0);
     at = put(at, endpoint.address.v4().value);
@@ -92,7 +106,7 @@ ListenAddress::Bytes to_bytes(const ListenAddress& address) {
     at = put(at, endpoint.address.low);
   }
   at = put(at, endpoint.port);
-  std::copy(cookie.begin(), cookie.end(), at);
+  std::copy(address.cookie.begin(), address.cookie.end(), at);
   return bytes;
 }
 
@@ -103,18 +117,21 @@ Result<ListenAddress> parse_listen_address(const ListenAddress::Bytes& bytes) {
   if (*at == kWithMore) {
     ++at;
     const std::byte flags = *at++;
-    is_ipv6 = flags == kInSharedMemoryIpv6;
-    out.in_shared_memory = is_ipv6 || flags == kInSharedMemory;
+    is_ipv6 = (flags & kIpv6) != std::byte{};
+    out.in_shared_memory = (flags & kInSharedMemory) != std::byte{};
+    out.shares_nic = (flags & kSharesNic) != std::byte{};
+    const bool is_known = (flags & ~kIpv6) == flags_of(out) &&
+                          !(out.in_shared_memory && out.shares_nic) &&
+                          (!is_ipv6 || flags_of(out) != std::byte{});
     const bool is_clear =
         std::all_of(at, at + kReservedBytes, [](std::byte b) { return b == std::byte{}; });
-    if (!is_clear || (flags != std::byte{} && !out.in_shared_memory))
-      return fail(Errc::kProtocol, "listen address: reserved bytes");
+    if (!is_clear || !is_known) return fail(Errc::kProtocol, "listen address: reserved bytes");
     at += kReservedBytes;
     out.watch.port = take<std::uint16_t>(at);
     const Ipv4Address watch{take<std::uint32_t>(at)};
     if (out.watch.port != 0) out.watch.address = watch;
     out.endpoint.address = Ipv4Address{take<std::uint32_t>(at)};
-    if (out.watch.port == 0 && (!out.in_shared_memory || watch.value != 0))
+    if (out.watch.port == 0 && (flags == std::byte{} || watch.value != 0))
       return fail(Errc::kProtocol, "listen address: watch without a port");
   } else {
     out.endpoint.address.high = take<std::uint64_t>(at);
@@ -125,7 +142,7 @@ Result<ListenAddress> parse_listen_address(const ListenAddress::Bytes& bytes) {
   std::copy_n(at, out.cookie.size(), out.cookie.begin());
   const Endpoint watch = take_last(bytes.data() + ListenAddress::kBaseBytes);
   if (is_ipv6) {
-    ZTCP_CHECK(take_in_shared_memory(out, watch));
+    ZTCP_CHECK(take_ipv6(out, watch));
     return out;
   }
   if (watch == Endpoint{}) return out;

@@ -148,6 +148,7 @@ void visit_nic(Object& nic, Visit&& visit) {
   visit("memif_id", nic.memif_id);
   visit("queues", nic.queues);
   visit("nccl_devices", nic.nccl_devices);
+  visit("processes", nic.processes);
   visit("tap_interface", nic.tap_interface);
   visit("interface", nic.interface);
   visit("first_port", nic.first_port);

@@ -210,13 +210,21 @@ class NicValidator {
   }
 
   void validate_ports() {
-    const std::uint16_t listening = state_.fabric.messages.listen_port;
-    if (nic_.driver == NicDriver::kXdp && nic_.first_port <= listening &&
+    const std::uint32_t listening = state_.fabric.messages.listen_port;
+    // One for each process.
+    const std::uint32_t last_listening = listening + nic_.processes - 1;
+    if (nic_.driver == NicDriver::kXdp && nic_.first_port <= last_listening &&
         listening <= nic_.last_port && state_.has(key("last_port")))
       fault("last_port",
-            fmt::format("messages.listen_port = {} is among the source ports {}-{}", listening,
+            fmt::format("messages.listen_port = {}{} is among the source ports {}-{}", listening,
+                        nic_.processes == 1 ? "" : fmt::format(" to {}", last_listening),
                         nic_.first_port, nic_.last_port),
             "write first_port and last_port of a range without it");
+    if (nic_.driver == NicDriver::kXdp && last_listening > 65535)
+      fault("processes",
+            fmt::format("processes = {} needs the ports {} to {}, one for each (listen_port)",
+                        nic_.processes, listening, last_listening),
+            "write a lower messages.listen_port");
     if (nic_.first_port <= nic_.last_port) return;
     if (!state_.has(key("last_port")))
       fault("first_port",

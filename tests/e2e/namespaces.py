@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 from fabric import PERF, PLUGIN, Fabric, check, free_port
+from rss import join_by_hash, pin_program
 
 # Short, so that a test sees them fire: see QUICK_TIMERS.
 CONFIG = """schema = 1
@@ -52,6 +53,7 @@ first_port = 61000
 last_port = 65535
 queues = {lanes}
 mtu_bytes = {mtu}
+processes = {processes}
 """
 # linux/ethtool.h. A veth has NAPI instances, one for each of its queues, if it joins segments
 # (GRO), and uses them for frames that its other end cut (no TSO).
@@ -96,13 +98,14 @@ class Hosts(Fabric):
     """A fabric of two hosts; rank N runs on host N."""
 
     def __init__(self, mtu=1500, family=4, switched=(), bypassing=(), tuner=None, queues=1, messages="", merged=False,
-                 between_mtu=None, boot_family=4, past_kernel=(), lanes=1, prefix=()):
+                 between_mtu=None, boot_family=4, past_kernel=(), lanes=1, processes=1, prefix=()):
         """`switched`: arguments of the switch; `bypassing`: hosts with userspace TCP, which need
         the switch. `tuner`: ZTCP_TUNER, which must be off when only one host bypasses its kernel.
         `queues`: of `data`, each way; a pair: of each host's end. `messages`: more keys of that section. `merged`: a second
         interface `more`, merged with `data` into one device. `between_mtu`: MTU of a link between
         two bridges, which drop larger packets silently. `boot_family`: of the interface `boot`;
-        start_pair() needs IPv4. `past_kernel`: hosts with AF_XDP on `data`, and their lanes. `prefix`:
+        start_pair() needs IPv4. `past_kernel`: hosts with AF_XDP on `data`, and their lanes. `processes`:
+        that share `data`, over a network that spreads flows over its queues as NICs do. `prefix`:
         of the command of rank 0 of start_pair()."""
         # The base class would write a fabric of software NICs.
         self.folder = tempfile.mkdtemp(prefix="ztcp-e2e.", dir="/tmp")
@@ -125,12 +128,14 @@ class Hosts(Fabric):
                 os.mkdir(os.path.join(self.folder, f"run{host}"))
                 with open(self.configs[host], "w", encoding="utf-8") as file:
                     file.write(nic.format(host=host, address=self.address(host), mtu=mtu, timeout_ms=timeout_ms,
-                                          messages=messages, end=host + 1, lanes=lanes))
+                                          messages=messages, end=host + 1, lanes=lanes, processes=processes))
                 self.keepers.append(self.keep_namespace())
             self.config = self.configs[0]
             self.join("boot", 1500)
             if switched or bypassing:
                 self.join_by_switch(switched)
+            elif processes > 1:
+                join_by_hash(self, queues)
             elif between_mtu:
                 self.join_by_bridges(mtu, between_mtu)
             else:
@@ -145,6 +150,9 @@ class Hosts(Fabric):
                 self.add_address(host, BOOT_NETWORKS[boot_family].format(host + 1), "boot")
                 if host not in bypassing:
                     self.add_address(host, self.address(host), "data")
+            if processes > 1:
+                for host in past_kernel:
+                    pin_program(self, host, processes)
                 if merged:
                     self.on(host, "ip", "address", "add", f"10.68.0.{host + 1}/24", "dev", "more")
         except BaseException:

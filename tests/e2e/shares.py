@@ -3,10 +3,11 @@
 # Copyright the ztcp authors
 """Processes of one host that share a NIC: each gets its share, and none starves."""
 import re
+import signal
 import time
 
 from fabric import check, main, wait_until
-from faults import done_count, start_peer, start_transfer
+from faults import EXIT_PLUGIN_ERROR, done_count, start_peer, start_transfer
 from namespaces import Hosts, enter
 from xdp import goes_on, need_af_xdp
 
@@ -23,29 +24,54 @@ def jain(shares):
     return sum(shares) ** 2 / (len(shares) * sum(share ** 2 for share in shares))
 
 
-def kernel_sockets():
+def share(hosts, processes):
     """A transfer for each process of a host; their messages are counted over the same time."""
+    receivers, senders = ([start_peer(hosts, role, rank, "--name", f"handle{number}", name=f"{role}{number}")
+                           for number in range(processes)] for role, rank in (("recv", 0), ("send", 1)))
+    peers = receivers + senders
+    wait_until(lambda: all(done_count(peer) > 0 or not peer.running() for peer in peers), 60, "first messages")
+    before = [done_count(receiver) for receiver in receivers]
+    started = time.monotonic()
+    time.sleep(LEAST_S)
+    while True:
+        shares = [done_count(receiver) - count for receiver, count in zip(receivers, before)]
+        took = time.monotonic() - started
+        check(all(peer.running() for peer in peers), "a transfer has ended")
+        print(f"messages in {took:.0f} s:", *shares, "Jain's index:", f"{jain(shares):.3f}")
+        if jain(shares) >= LEAST_INDEX:
+            return receivers, senders
+        check(took < MOST_S, f"the shares are unequal: {shares}")
+        time.sleep(5)
+
+
+def kernel_sockets():
     with Hosts(queues=4) as hosts:
-        receivers, senders = ([start_peer(hosts, role, rank, "--name", f"handle{number}", name=f"{role}{number}")
-                               for number in range(PROCESSES)] for role, rank in (("recv", 0), ("send", 1)))
-        peers = receivers + senders
-        wait_until(lambda: all(done_count(peer) > 0 or not peer.running() for peer in peers), 60, "first messages")
-        before = [done_count(receiver) for receiver in receivers]
-        started = time.monotonic()
-        time.sleep(LEAST_S)
-        while True:
-            shares = [done_count(receiver) - count for receiver, count in zip(receivers, before)]
-            took = time.monotonic() - started
-            check(all(peer.running() for peer in peers), "a transfer has ended")
-            print(f"messages in {took:.0f} s:", *shares, "Jain's index:", f"{jain(shares):.3f}")
-            if jain(shares) >= LEAST_INDEX:
-                return
-            check(took < MOST_S, f"the shares are unequal: {shares}")
-            time.sleep(5)
+        share(hosts, PROCESSES)
 
 
 def af_xdp():
-    """An interface serves one process: the second one is told so, and the first one goes on."""
+    """Processes share an interface by its queues; a slot is free again when its process ends."""
+    need_af_xdp()
+    slots = 4
+    with Hosts(past_kernel=(0, 1), queues=slots, processes=slots) as hosts:
+        receivers, senders = share(hosts, slots)
+        places = re.findall(r"xdp data, slot (\d) of 0-3 \(queues (\d)\), 1 queue,", hosts.log())
+        check(sorted(places) == sorted([(str(slot), str(slot)) for slot in range(slots)] * 2), f"wrong slots: {places}")
+        one_more = start_peer(hosts, "recv", 0, "--name", "more", name="more")
+        check(one_more.wait(30) == EXIT_PLUGIN_ERROR, "one process too many got a part of the interface")
+        check(re.search(r"ztcp0 is taken by (process \d+ \(python3\), ){4}as many as processes = 4 in the config allows",
+                        hosts.log()), "no line names the processes that have the interface")
+        victim = receivers.pop(), senders.pop()
+        for peer in victim:
+            peer.send(signal.SIGKILL)
+            peer.wait(10)
+        start_transfer(hosts, name="again")
+        for receiver, sender in zip(receivers, senders):
+            goes_on(receiver, sender)
+
+
+def af_xdp_unshared():
+    """processes = 1: the second one is told so, and the first one goes on."""
     need_af_xdp()
     with Hosts(past_kernel=(0, 1), queues=4) as hosts:
         receiver, sender = start_transfer(hosts)
@@ -58,4 +84,4 @@ def af_xdp():
 
 if __name__ == "__main__":
     enter()
-    main({f.__name__: f for f in (kernel_sockets, af_xdp)})
+    main({f.__name__: f for f in (kernel_sockets, af_xdp, af_xdp_unshared)})

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -80,13 +82,19 @@ std::string advice_for(const Error& error, const XdpConfig& config, std::uint32_
 
 Result<std::unique_ptr<Socket>> open_socket(const XdpPort& port, std::uint32_t queue) {
   const XdpChunks layout(port.config.mtu_bytes);
-  auto socket = Socket::open({.interface_index = port.interface.index,
-                              .queue = queue,
-                              .chunk_bytes = layout.chunk_bytes,
-                              .rx_chunks = port.config.rx_frames,
-                              .tx_chunks = kXdpTxChunks,
-                              .several_pieces = layout.pieces > 1,
-                              .may_be_zero_copy = port.attachment.is_native});
+  const xdp::SocketConfig wanted{.interface_index = port.interface.index,
+                                 .queue = queue,
+                                 .chunk_bytes = layout.chunk_bytes,
+                                 .rx_chunks = port.config.rx_frames,
+                                 .tx_chunks = kXdpTxChunks,
+                                 .several_pieces = layout.pieces > 1,
+                                 .may_be_zero_copy = port.attachment.is_native};
+  auto socket = Socket::open(wanted);
+  // The kernel frees the queue a little after the socket of a process that has ended.
+  for (int tries = 0; tries < 100 && !socket && socket.error().sys_errno == EBUSY; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    socket = Socket::open(wanted);
+  }
   if (socket) return socket;
   log::warn("xdp {}: queue {}: {} failed: {}; {}", port.config.interface, queue,
             socket.error().where, std::strerror(socket.error().sys_errno),
@@ -94,11 +102,18 @@ Result<std::unique_ptr<Socket>> open_socket(const XdpPort& port, std::uint32_t q
   return socket;
 }
 
-// "xdp eth0, 4 queues, native mode, copy mode (veth has no zero copy)"
-std::string describe(const XdpPort& port, std::uint32_t queues, const Socket& socket) {
+// "xdp eth0, 4 queues, native mode, copy mode (veth has no zero copy)"; "slot 1 of 0-3 (queues 1,
+// 5), " after the name where processes share the interface.
+std::string describe(const XdpPort& port, const std::vector<std::uint32_t>& queues,
+                     const Socket& socket) {
   const std::string& name = port.config.interface;
-  return fmt::format("xdp {}, {}", name,
-                     xdp::to_text({.queues = queues,
+  const NicSlot& slot = port.config.slot;
+  const std::string place = slot.is_shared()
+                                ? fmt::format("slot {} of 0-{} (queues {}), ", slot.index,
+                                              slot.count - 1, fmt::join(queues, ", "))
+                                : std::string();
+  return fmt::format("xdp {}, {}{}", name, place,
+                     xdp::to_text({.queues = static_cast<std::uint32_t>(queues.size()),
                                    .driver = xdp::driver_name(name),
                                    .support = xdp::read_driver_support(port.interface.index),
                                    .mtu_bytes = port.config.mtu_bytes,
@@ -120,19 +135,33 @@ Result<std::vector<std::unique_ptr<Link>>> open_xdp(const XdpConfig& config) {
                   fmt::format("it has {} queues, at most {} can be used; ethtool -L {} makes it "
                               "fewer",
                               queues, xdp::kMostQueues, config.interface));
+  const NicSlot& slot = config.slot;
+  if (queues < slot.count)
+    return refuse(config, Errc::kBadConfig,
+                  fmt::format("it has {}, fewer than processes = {} in the config; run: ethtool -L "
+                              "{} combined {}, or lower processes",
+                              counted(queues, "queue"), slot.count, config.interface, slot.count));
+  const bool is_pinned = xdp::is_pinned(config.pin_folder);
+  if (slot.is_shared() && !is_pinned)
+    return refuse(config, Errc::kBadConfig,
+                  "processes share a program that set-up pinned, which outlives each of them, and "
+                  "there is none; run ztcp_setup, or write processes = 1");
   const xdp::Steering steering{.address = config.address,
                                .listen_port = config.listen_port,
                                .first_port = config.first_port,
-                               .last_port = config.last_port};
+                               .last_port = config.last_port,
+                               .processes = slot.count};
   port->attachment =
-      ZTCP_TRY(xdp::is_pinned(config.pin_folder)
-                   ? xdp::open_pinned_program(port->interface, steering, config.pin_folder)
-                   : xdp::attach(port->interface, steering, config.may_be_native));
+      ZTCP_TRY(is_pinned ? xdp::open_pinned_program(port->interface, steering, config.pin_folder)
+                         : xdp::attach(port->interface, steering, config.may_be_native));
+  std::vector<std::uint32_t> own;
+  for (std::uint32_t queue = slot.index; queue < queues; queue += slot.count) own.push_back(queue);
   if (const std::string why = xdp::locked_memory_shortage(
-          queues * hugepage::xdp_queue_bytes(config.mtu_bytes, config.rx_frames));
+          own.size() * hugepage::xdp_queue_bytes(config.mtu_bytes, config.rx_frames));
       !why.empty())
-    return refuse(config, Errc::kBadConfig, fmt::format("{} {}", counted(queues, "queue"), why));
-  const std::size_t lanes = std::clamp<std::size_t>(config.lanes, 1, queues);
+    return refuse(config, Errc::kBadConfig,
+                  fmt::format("{} {}", counted(own.size(), "queue"), why));
+  const std::size_t lanes = std::clamp<std::size_t>(config.lanes, 1, own.size());
   auto tables = HostTables::open({.interface = port->interface,
                                   .own = config.address,
                                   .lanes = lanes,
@@ -146,9 +175,9 @@ Result<std::vector<std::unique_ptr<Link>>> open_xdp(const XdpConfig& config) {
                               std::strerror(tables.error().sys_errno)));
   port->tables = std::move(*tables);
   std::vector<std::vector<std::unique_ptr<Socket>>> sockets(lanes);
-  for (std::uint32_t queue = 0; queue < queues; ++queue)
-    sockets[queue % lanes].push_back(ZTCP_TRY(open_socket(*port, queue)));
-  port->description = describe(*port, queues, *sockets.front().front());
+  for (std::size_t i = 0; i < own.size(); ++i)
+    sockets[i % lanes].push_back(ZTCP_TRY(open_socket(*port, own[i])));
+  port->description = describe(*port, own, *sockets.front().front());
   // The last step: from now on the frames come here.
   for (const auto& lane : sockets)
     for (const auto& socket : lane)

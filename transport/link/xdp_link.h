@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/address.h"
+#include "core/nic_slot.h"
 #include "core/result.h"
 #include "hugepage/xdp_memory.h"
 #include "transport/link/link.h"
@@ -25,14 +26,15 @@ namespace ztcp::link {
 
 struct XdpConfig {
   std::string interface;
-  IpAddress address;  // The interface has it.
-  std::uint16_t listen_port = 0;
+  IpAddress address;              // The interface has it.
+  std::uint16_t listen_port = 0;  // Of slot 0.
+  NicSlot slot;                   // This process's part of the interface.
   // Source ports of our connections.
   std::uint16_t first_port = 0;
   std::uint16_t last_port = 0;
   std::uint16_t mtu_bytes = 1500;
   std::uint32_t rx_frames = hugepage::kXdpRxChunks;  // For each queue; a power of two, 512 or more.
-  // Links, among which the interface's queues are divided.
+  // Links, among which the queues are divided.
   std::uint16_t lanes = 1;
   bool may_be_native = true;  // False: tests of the generic mode.
   // Where set-up may have pinned the program (xdp/attachment.h). Without one this process attaches

@@ -355,6 +355,14 @@ Result<SendCommPtr> SocketTransport::begin_connect(int device, const PeerHandle&
         from.name, to_string(from.address), to_string(to.endpoint));
     return fail(Errc::kNoRoute, "connect to shared memory");
   }
+  if (to.shares_nic) {
+    log::warn(
+        "{}: no connection from {} to {}: processes of the peer's host share its AF_XDP interface, "
+        "and kernel sockets can't choose the port by which its NIC finds the right one; write "
+        "processes = 1 there, or use AF_XDP at both ends",
+        from.name, to_string(from.address), to_string(to.endpoint));
+    return fail(Errc::kNoRoute, "connect to a shared NIC");
+  }
   if (to.endpoint.address.is_v4() != from.address.is_v4()) {
     log::warn(
         "{}: no connection from {} to {}: one is IPv4, the other IPv6; give both hosts' "

@@ -19,6 +19,7 @@
 #include "config/mesh.h"
 #include "config/nic_interface.h"
 #include "core/log.h"
+#include "core/nic_slot.h"
 #include "hugepage/budget.h"
 #include "transport/link/claim.h"
 #include "transport/link/dpdk_link.h"
@@ -37,10 +38,12 @@ namespace {
 
 class DpdkClaim final : public NicClaim {
  public:
-  explicit DpdkClaim(link::Claim claim) : claim_(std::move(claim)) {}
+  DpdkClaim(link::Claim claim, NicSlot slot) : claim_(std::move(claim)), slot_(slot) {}
+  NicSlot slot() const override { return slot_; }
 
  private:
   link::Claim claim_;
+  NicSlot slot_;
 };
 
 std::string gpu_of(const config::Nic& nic) {
@@ -64,12 +67,13 @@ class DpdkNics final : public NicSource {
       : fabric_(on_this_machine(fabric)), cpus_(std::move(cpus)), probe_(probe) {}
 
   Result<std::unique_ptr<NicClaim>> claim(const config::Nic& nic, std::string* holder) override {
+    if (nic.processes > 1) return claim_slot(nic, holder);
     const bool on_pci = nic.driver == config::NicDriver::kPci;
     const std::string name = on_pci ? nic.pci : "software-" + nic.name;
     const std::string group = on_pci ? config::iommu_group(machine_, nic.pci) : std::string();
     link::ClaimHolder who;
     auto taken = link::Claim::take(fabric_.run_dir, name, group, &who);
-    if (taken) return std::make_unique<DpdkClaim>(std::move(*taken));
+    if (taken) return std::make_unique<DpdkClaim>(std::move(*taken), NicSlot());
     if (taken.error().code == Errc::kBusy) {
       *holder = link::to_string(who);
       if (shares_group(nic, group))
@@ -82,13 +86,14 @@ class DpdkNics final : public NicSource {
     return tl::unexpected(taken.error());
   }
 
-  Result<std::vector<std::unique_ptr<link::Link>>> open(const config::Nic& asked) override {
+  Result<std::vector<std::unique_ptr<link::Link>>> open(const config::Nic& asked,
+                                                        const NicClaim& claim) override {
     const config::Nic& nic = as_here(asked);
     if (has_room_for_.empty())
       for (const config::Nic* one : expected_with(nic)) has_room_for_.insert(one->name);
     Result<std::vector<std::unique_ptr<link::Link>>> opened =
         nic.driver == config::NicDriver::kPci   ? open_pci(nic)
-        : nic.driver == config::NicDriver::kXdp ? link::open_xdp(xdp_config(nic))
+        : nic.driver == config::NicDriver::kXdp ? link::open_xdp(xdp_config(nic, claim.slot()))
                                                 : open_each(nic);
     if (!opened && opened.error().code == Errc::kOutOfMemory && !has_room_for_.contains(nic.name))
       log::warn(
@@ -104,6 +109,28 @@ class DpdkNics final : public NicSource {
   void on_thread_end() override { link::unregister_poller_thread(); }
 
  private:
+  // The lowest free slot of a NIC that processes share. The kernel frees the slot of a process that
+  // ends in any way.
+  Result<std::unique_ptr<NicClaim>> claim_slot(const config::Nic& nic, std::string* holder) const {
+    std::vector<std::string> holders;
+    for (std::uint16_t i = 0; i < nic.processes; ++i) {
+      const std::string name = fmt::format("software-{}-slot-{}", nic.name, i);
+      link::ClaimHolder who;
+      auto taken = link::Claim::take(fabric_.run_dir, name, {}, &who);
+      if (taken) return std::make_unique<DpdkClaim>(std::move(*taken), NicSlot{i, nic.processes});
+      if (taken.error().code != Errc::kBusy) {
+        log::warn(
+            "{}: {}", nic.name,
+            link::describe_failed_claim(taken.error(), link::lock_path(fabric_.run_dir, name, {})));
+        return tl::unexpected(taken.error());
+      }
+      holders.push_back(link::to_string(who));
+    }
+    *holder = fmt::format("{}, as many as processes = {} in the config allows",
+                          fmt::join(holders, ", "), nic.processes);
+    return fail(Errc::kBusy, "claim");
+  }
+
   Result<std::unique_ptr<link::Link>> open_by_driver(const config::Nic& nic,
                                                      std::uint32_t queue) const {
     switch (nic.driver) {
@@ -219,11 +246,12 @@ class DpdkNics final : public NicSource {
         plan::plan_device(plan::facts_of(fabric_, index), cpus_, fabric_.poller).lanes.size());
   }
 
-  link::XdpConfig xdp_config(const config::Nic& nic) const {
+  link::XdpConfig xdp_config(const config::Nic& nic, const NicSlot& slot) const {
     link::XdpConfig out;
     out.interface = nic.interface;
     out.address = nic.address.address;
     out.listen_port = fabric_.messages.listen_port;
+    out.slot = slot;
     out.first_port = nic.first_port;
     out.last_port = nic.last_port;
     out.mtu_bytes = nic.mtu_bytes;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "config/settings.h"
+#include "core/nic_slot.h"
 #include "core/result.h"
 #include "transport/comms/nic.h"
 #include "transport/comms/shared_places.h"
@@ -27,6 +28,8 @@ namespace ztcp::ustack {
 class NicClaim {
  public:
   virtual ~NicClaim() = default;
+  // The part of the NIC.
+  virtual NicSlot slot() const { return {}; }
 };
 
 // Claims and opens NICs: with lock files and DPDK in the product (dpdk_nics.cc), in memory in
@@ -34,10 +37,12 @@ class NicClaim {
 class NicSource {
  public:
   virtual ~NicSource() = default;
-  // kBusy when another process has the NIC; `holder` then names it ("process 4711 (python3)").
+  // kBusy when another process has the NIC, or as many as may share it; `holder` then names them
+  // ("process 4711 (python3)").
   virtual Result<std::unique_ptr<NicClaim>> claim(const config::Nic& nic, std::string* holder) = 0;
   // Returns a link for each lane.
-  virtual Result<std::vector<std::unique_ptr<link::Link>>> open(const config::Nic& nic) = 0;
+  virtual Result<std::vector<std::unique_ptr<link::Link>>> open(const config::Nic& nic,
+                                                                const NicClaim& claim) = 0;
   // Folder for the socket by which frames are captured; empty: they can't be.
   virtual std::string run_dir() const { return {}; }
   // Called on each poller thread.

@@ -203,7 +203,9 @@ Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device,
   log::warn("{}: no NIC of this process (GPU {}) can carry its traffic: {}; {}", wanted.name,
             to_text(gpus),
             reasons.empty() ? "each is paired with another GPU in " + fabric_.path : reasons,
-            code == Errc::kBusy && !choice.all_are_ours
+            code == Errc::kBusy && wanted.processes > 1
+                ? "run fewer processes on this host, or ztcp_setup for more"
+            : code == Errc::kBusy && !choice.all_are_ours
                 ? "one process drives one NIC, see ztcp_setup --check"
                 : "ztcp_setup --check compares the config with this machine");
   return fail(code, "claim NIC");
@@ -239,7 +241,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
   nic->claim = std::move(claim);
   nic->link_timeout = std::chrono::milliseconds(fabric_.tcp.connect_timeout_ms);
   nic->memory_timeout.set(std::chrono::milliseconds(fabric_.messages.drain_timeout_ms));
-  auto [links, taps] = whole_links(ZTCP_TRY(source_->open(config)));
+  auto [links, taps] = whole_links(ZTCP_TRY(source_->open(config, *nic->claim)));
   const link::LinkCapabilities caps = links.front()->capabilities();
   if (caps.shards > 1) nic->places = std::make_shared<comms::SharedPlaces>(caps.shards);
   if (caps.mtu_bytes < config.mtu_bytes) {
@@ -270,7 +272,8 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
     if (nic->death_watch != nullptr) nic->death_watch->set_address(taken.address.address);
     from = fmt::format(" (advertised by the router {})", to_string(taken.router));
   }
-  nic->listen_endpoint = {nic->config.address.address, fabric_.messages.listen_port};
+  const std::uint16_t listen_port = nic->claim->slot().listen_port(fabric_.messages.listen_port);
+  nic->listen_endpoint = {nic->config.address.address, listen_port};
 
   log::info(
       "{}: {}, {}{} {}, MTU {}, checksum {}, segmentation {}, {}, congestion control {}, "
@@ -280,7 +283,7 @@ Result<std::shared_ptr<Nic>> UstackTransport::bring_up(std::size_t index,
       caps.max_super_segment_bytes != 0 ? "offloaded" : "in software",
       caps.zero_copy ? "zero-copy send" : "sends copy once",
       config::kCongestionControlNames[static_cast<std::size_t>(fabric_.tcp.congestion_control)],
-      fabric_.messages.listen_port, plan::pollers_text(plan), plan::helpers_text(plan));
+      listen_port, plan::pollers_text(plan), plan::helpers_text(plan));
   if (config.gateway == config::kAutoGateway) ZTCP_CHECK(await_router(fabric_, *nic));
   return nic;
 }
@@ -300,6 +303,8 @@ Status UstackTransport::add_lane(Nic& nic, std::unique_ptr<link::Link> link,
   const std::size_t lane = nic.pollers.size();
   const bool is_alone = plan.lanes.size() == 1;
   EngineConfig engine = ZTCP_TRY(engine_config(fabric_, config, link->capabilities()));
+  engine.listen_port = nic.claim->slot().listen_port(engine.listen_port);
+  engine.stack.shares_nic = nic.claim->slot().is_shared();
   engine.copies.workers = plan.lanes[lane].helpers;
   engine.places = nic.places;
   comms::PollerConfig poller;
@@ -357,9 +362,9 @@ Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle&
   const ListenAddress to = ZTCP_TRY(parse_listen_address(peer.bytes));
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<Nic> nic = ZTCP_TRY(own_nic(index, &to));
-  Result<SendCommPtr> comm = comms::SendingComm::connect(
-      nic, to.endpoint, to.cookie,
-      classes_.settings_for(options, nic->config.name, nic->config.dscp));
+  comms::CommSettings settings = classes_.settings_for(options, nic->config.name, nic->config.dscp);
+  settings.peer_shares_nic = to.shares_nic;
+  Result<SendCommPtr> comm = comms::SendingComm::connect(nic, to.endpoint, to.cookie, settings);
   if (!comm) {
     if (comm.error().code == Errc::kFull)
       log::warn("{}", comms::connection_limit_line(

@@ -23,6 +23,7 @@ void expect_round_trip(const ListenAddress& sent) {
   EXPECT_EQ(parsed->watch, sent.watch);
   EXPECT_EQ(parsed->cookie, sent.cookie);
   EXPECT_EQ(parsed->in_shared_memory, sent.in_shared_memory);
+  EXPECT_EQ(parsed->shares_nic, sent.shares_nic);
 }
 
 ListenAddress in_shared_memory(ListenAddress address) {
@@ -30,7 +31,18 @@ ListenAddress in_shared_memory(ListenAddress address) {
   return address;
 }
 
+ListenAddress sharing(ListenAddress address) {
+  address.shares_nic = true;
+  return address;
+}
+
 TEST(ListenAddress, RoundTripKeepsAllFields) {
+  expect_round_trip(sharing(listener("10.77.1.254")));
+  expect_round_trip(sharing(listener("10.77.1.254", "10.0.0.7")));
+  expect_round_trip(sharing(listener("10.77.1.254", "2001:db8::7")));
+  expect_round_trip(sharing(listener("2001:db8::1")));
+  expect_round_trip(sharing(listener("2001:db8::1", "10.0.0.7")));
+  expect_round_trip(sharing(listener("2001:db8::1", "2001:db8::1")));
   expect_round_trip(listener("10.77.1.254"));
   expect_round_trip(listener("10.77.1.254", "10.0.0.7"));
   expect_round_trip(in_shared_memory(listener("10.99.0.1")));
@@ -93,6 +105,11 @@ TEST(ListenAddress, ImpossibleBytesAreRefused) {
     ListenAddress::Bytes reserved = bytes;
     reserved[i] = std::byte{2};
     EXPECT_FALSE(parse_listen_address(reserved)) << i;
+  }
+  for (const int flags : {2, 5, 7, 8}) {
+    ListenAddress::Bytes unknown = to_bytes(sharing(listener("10.77.1.1")));
+    unknown[1] = static_cast<std::byte>(flags);
+    EXPECT_FALSE(parse_listen_address(unknown)) << flags;
   }
   ListenAddress::Bytes no_watch = bytes;
   no_watch[6] = no_watch[7] = std::byte{};

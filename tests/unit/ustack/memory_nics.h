@@ -37,7 +37,8 @@ class MemoryNics final : public NicSource {
     }
     return std::make_unique<Claim>();
   }
-  Result<std::vector<std::unique_ptr<link::Link>>> open(const config::Nic& nic) override {
+  Result<std::vector<std::unique_ptr<link::Link>>> open(const config::Nic& nic,
+                                                        const NicClaim&) override {
     return std::move(links_[nic.name]);
   }
   void on_thread_start() override { ++threads_started; }

@@ -37,8 +37,11 @@ tl::unexpected<Error> tell_failure(const InterfaceFacts& interface, const Error&
 }
 
 std::string text_of(const Steering& steering) {
-  return fmt::format("{} port {} and {}-{}", to_string(steering.address), steering.listen_port,
-                     steering.first_port, steering.last_port);
+  const std::string more = steering.processes == 1
+                               ? std::string()
+                               : fmt::format("-{}", steering.listen_port + steering.processes - 1);
+  return fmt::format("{} port {}{} and {}-{}", to_string(steering.address), steering.listen_port,
+                     more, steering.first_port, steering.last_port);
 }
 
 // The form in which a steering is pinned.
@@ -48,15 +51,15 @@ struct StoredSteering {
   std::uint16_t listen_port = 0;
   std::uint16_t first_port = 0;
   std::uint16_t last_port = 0;
-  std::uint16_t version = 1;
+  std::uint16_t processes = 1;
   friend bool operator==(const StoredSteering&, const StoredSteering&) = default;
 };
 StoredSteering stored(const Steering& steering) {
-  return {steering.address.high, steering.address.low, steering.listen_port, steering.first_port,
-          steering.last_port};
+  return {steering.address.high, steering.address.low, steering.listen_port,
+          steering.first_port,   steering.last_port,   steering.processes};
 }
 Steering restored(const StoredSteering& from) {
-  return {{from.high, from.low}, from.listen_port, from.first_port, from.last_port};
+  return {{from.high, from.low}, from.listen_port, from.first_port, from.last_port, from.processes};
 }
 
 }  // namespace

@@ -50,9 +50,9 @@ class Assembler {
     pass_if(BPF_JMP | BPF_JGT | BPF_K, value, kR0, limit);
   }
 
-  // Skips the next `count` instructions.
-  void skip_if_equal(Register value, std::int32_t wanted, int count) {
-    add(BPF_JMP | BPF_JEQ | BPF_K, value, kR0, count, wanted);
+  // Skips the next `count` instructions. Compares without a sign.
+  void skip_if_below(Register value, std::int32_t limit, int count) {
+    add(BPF_JMP | BPF_JLT | BPF_K, value, kR0, count, limit);
   }
 
   void call(std::int32_t helper) { add(BPF_JMP | BPF_CALL, kR0, kR0, 0, helper); }
@@ -138,7 +138,9 @@ std::vector<bpf_insn> assemble(const Steering& steering, int map) {
 
   code.load(BPF_H, kR5, kR2, tcp + 2);  // The destination port.
   code.to_host_order(kR5);
-  code.skip_if_equal(kR5, steering.listen_port, 2);
+  code.copy(kR4, kR5);
+  code.add_number(kR4, -std::int32_t{steering.listen_port});
+  code.skip_if_below(kR4, steering.processes, 2);
   code.pass_if_below(kR5, steering.first_port);
   code.pass_if_above(kR5, steering.last_port);
 

@@ -14,13 +14,14 @@
 
 namespace ztcp::link::xdp {
 
-// The segments that belong to ztcp: to this address, and to the listening port or to a source port
-// of ztcp's own connections.
+// The segments that belong to ztcp: to this address, and to the listening port of a process or to a
+// source port of ztcp's own connections.
 struct Steering {
   IpAddress address;
   std::uint16_t listen_port = 0;
   std::uint16_t first_port = 0;
   std::uint16_t last_port = 0;
+  std::uint16_t processes = 1;  // With listening ports from listen_port on.
   friend bool operator==(const Steering&, const Steering&) = default;
 };
 

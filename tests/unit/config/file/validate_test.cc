@@ -102,6 +102,16 @@ INSTANTIATE_TEST_SUITE_P(
                     "schema = 1\n[[nic]]\nname = \"a\"\ndriver = \"xdp\"\ninterface = \"eth0\"\n"
                     "address = \"10.0.0.1/24\"\nfirst_port = 7000\nlast_port = 7500\n",
                     "8:13", "messages.listen_port = 7471 is among the source ports 7000-7500"},
+        MessageCase{"xdp_processes_listen_among_source_ports",
+                    "schema = 1\n[[nic]]\nname = \"a\"\ndriver = \"xdp\"\ninterface = \"eth0\"\n"
+                    "address = \"10.0.0.1/24\"\nfirst_port = 7475\nlast_port = 9000\n"
+                    "processes = 8\n",
+                    "8:13", "messages.listen_port = 7471 to 7478 is among the source ports"},
+        MessageCase{"xdp_processes_past_the_last_port",
+                    "schema = 1\n[messages]\nlisten_port = 65530\n[[nic]]\nname = \"a\"\n"
+                    "driver = \"xdp\"\ninterface = \"eth0\"\naddress = \"10.0.0.1/24\"\n"
+                    "first_port = 61000\nlast_port = 65000\nprocesses = 8\n",
+                    "11:13", "processes = 8 needs the ports 65530 to 65537"},
         MessageCase{"xdp_mtu",
                     "schema = 1\n[[nic]]\nname = \"a\"\ndriver = \"xdp\"\ninterface = \"eth0\"\n"
                     "address = \"10.0.0.1/24\"\nfirst_port = 61000\nlast_port = 65535\n"

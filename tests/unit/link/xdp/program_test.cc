@@ -57,7 +57,7 @@ std::vector<std::byte> frame_v6(std::uint16_t to_port) {
 
 class XdpProgram : public testing::Test {
  protected:
-  void load(const IpAddress& own, bool with_socket = true) {
+  void load(const IpAddress& own, bool with_socket = true, std::uint16_t processes = 1) {
     auto map = make_socket_map(1);
     if (!map) {
       ASSERT_TRUE(map.error().sys_errno == EPERM || map.error().sys_errno == EINVAL ||
@@ -71,7 +71,8 @@ class XdpProgram : public testing::Test {
       if (!socket_) GTEST_SKIP() << "no AF_XDP here: " << std::strerror(errno);
       ASSERT_TRUE(put_socket(map_, 0, socket_));
     }
-    auto program = load_program(assemble({own, kListenPort, kFirstPort, kLastPort}, map_.get()));
+    auto program =
+        load_program(assemble({own, kListenPort, kFirstPort, kLastPort, processes}, map_.get()));
     ASSERT_TRUE(program) << "the verifier refuses it: " << std::strerror(program.error().sys_errno);
     program_ = std::move(*program);
   }
@@ -104,6 +105,16 @@ TEST_F(XdpProgram, SegmentsToOtherPortsPass) {
   for (const unsigned port :
        {0U, 22U, kListenPort - 1U, kListenPort + 1U, kFirstPort - 1U, kLastPort + 1U, 65535U})
     expect_passed(frame_v4(static_cast<std::uint16_t>(port)), std::to_string(port).c_str());
+}
+
+TEST_F(XdpProgram, EachProcessHasAListeningPort) {
+  ASSERT_NO_FATAL_FAILURE(load(kOwnV4, /*with_socket=*/true, /*processes=*/3));
+  if (IsSkipped()) return;
+  for (const unsigned more : {0U, 1U, 2U})
+    EXPECT_EQ(run(frame_v4(static_cast<std::uint16_t>(kListenPort + more))),
+              std::uint32_t{XDP_REDIRECT});
+  expect_passed(frame_v4(kListenPort + 3), "one more");
+  expect_passed(frame_v4(kListenPort - 1), "one less");
 }
 
 TEST_F(XdpProgram, OtherFramesPass) {

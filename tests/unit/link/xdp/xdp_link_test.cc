@@ -87,7 +87,10 @@ class XdpLinkTest : public testing::Test {
     if (!namespace_made_) GTEST_SKIP() << "a network namespace of our own needs root";
     const Fd probe(::socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0));
     if (!probe) GTEST_SKIP() << "no AF_XDP here: " << std::strerror(errno);
-    if (!run("ip link add zx0 type veth peer name zx1")) GTEST_SKIP() << "no ip, or no veth";
+    const std::string queues =
+        "numrxqueues " + std::to_string(queues_) + " numtxqueues " + std::to_string(queues_);
+    if (!run("ip link add zx0 " + queues + " type veth peer name zx1 " + queues))
+      GTEST_SKIP() << "no ip, or no veth";
     ASSERT_TRUE(run("ip link set zx1 address 02:00:00:00:00:62 up"));
     ASSERT_TRUE(run("ip link set zx0 up"));
     ASSERT_TRUE(run("ip address add 10.99.8.1/24 dev zx0"));
@@ -157,6 +160,8 @@ class XdpLinkTest : public testing::Test {
   }
 
   std::vector<std::unique_ptr<Link>> links_;
+  unsigned queues_ = 1;
+  std::uint16_t processes_ = 1;
   Fd packet_;
 
  private:
@@ -411,7 +416,7 @@ class PinnedXdp : public XdpLinkTest {
     auto kernel = netlink::Session::open();
     return **xdp::read_interface(*kernel, std::string("zx0"));
   }
-  static xdp::Steering steering() { return {kOwn, kListenPort, 61000, 65535}; }
+  xdp::Steering steering() const { return {kOwn, kListenPort, 61000, 65535, processes_}; }
   XdpConfig pinned() const {
     XdpConfig out = config();
     out.pin_folder = folder_;
@@ -483,6 +488,70 @@ TEST_F(PinnedXdp, UserWithoutAccessIsRefusedByName) {
   const std::string said = refusal(pinned());
   ASSERT_EQ(::seteuid(0), 0);
   EXPECT_THAT(said, HasSubstr("this user needs access to its files"));
+}
+
+TEST_F(PinnedXdp, MoreProcessesThanQueuesAreRefused) {
+  XdpConfig wanted = pinned();
+  wanted.slot = {.index = 0, .count = 2};
+  EXPECT_THAT(refusal(wanted), HasSubstr("it has 1 queue, fewer than processes = 2 in the config; "
+                                         "run: ethtool -L zx0 combined 2"));
+}
+
+// Two processes share the interface.
+class SharedXdp : public PinnedXdp {
+ protected:
+  void SetUp() override {
+    queues_ = 4;
+    processes_ = 2;
+    PinnedXdp::SetUp();
+  }
+  XdpConfig of_slot(std::uint16_t index) const {
+    XdpConfig out = pinned();
+    out.slot = {.index = index, .count = 2};
+    return out;
+  }
+};
+
+TEST_F(SharedXdp, EachSlotReceivesFromItsQueues) {
+  auto first = open_xdp(of_slot(0));
+  ASSERT_TRUE(first);
+  for (int process = 0; process < 2; ++process) {  // The second one takes the place of the first.
+    links_.clear();
+    ASSERT_NO_FATAL_FAILURE(open(of_slot(1)));
+    EXPECT_THAT(link().describe(),
+                HasSubstr("xdp zx0, slot 1 of 0-1 (queues 1, 3), 2 queues, native mode"));
+    std::array<int, 2> received{};
+    for (std::uint32_t i = 0; i < 32; ++i)
+      inject(segment(i, 100, static_cast<std::uint16_t>(kListenPort + i % 2)));
+    ASSERT_TRUE(within_seconds(5,
+                               [&] {
+                                 std::array<RxFrame, 8> frames;
+                                 for (std::size_t slot = 0; slot < 2; ++slot) {
+                                   Link& one = slot == 0 ? *first->front() : link();
+                                   const std::size_t count = one.receive(frames);
+                                   received[slot] += static_cast<int>(count);
+                                   one.release(std::span(frames).first(count));
+                                 }
+                                 return received[0] + received[1] == 32;
+                               }))
+        << received[0] << " and " << received[1];
+    EXPECT_GT(received[0], 0);
+    EXPECT_GT(received[1], 0);
+  }
+}
+
+TEST_F(SharedXdp, AnotherNumberOfProcessesIsNamed) {
+  XdpConfig wanted = of_slot(0);
+  wanted.slot.count = 4;
+  EXPECT_THAT(refusal(wanted),
+              HasSubstr("steers 10.99.8.1 port 7471-7472 and 61000-65535, the config wants "
+                        "10.99.8.1 port 7471-7474 and 61000-65535; run ztcp_setup"));
+}
+
+TEST_F(SharedXdp, WithoutAPinnedProgramIsRefused) {
+  XdpConfig wanted = of_slot(0);
+  wanted.pin_folder += "-other";
+  EXPECT_THAT(refusal(wanted), HasSubstr("processes share a program that set-up pinned"));
 }
 
 TEST_F(PinnedXdp, OtherPortsThanTheConfigsAreNamed) {
