@@ -143,6 +143,7 @@ constexpr NicCheck kNicChecks[] = {
     {kTap, check_tap_device},      //
     {kTap, check_tap_interface},
     {kXdp, check_xdp_interface},
+    {kXdp, check_xdp_processes},
     {kXdp, check_xdp_ports},
     {kXdp, check_xdp_rights},
     {kXdp, check_xdp_memory},

@@ -73,6 +73,7 @@ Next check_tap_device(Checklist& list, const Nic& nic);
 Next check_tap_interface(Checklist& list, const Nic& nic);
 // xdp.cc
 Next check_xdp_interface(Checklist& list, const Nic& nic);
+Next check_xdp_processes(Checklist& list, const Nic& nic);
 Next check_xdp_ports(Checklist& list, const Nic& nic);
 Next check_xdp_rights(Checklist& list, const Nic& nic);
 Next check_xdp_memory(Checklist& list, const Nic& nic);

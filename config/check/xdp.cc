@@ -13,9 +13,11 @@
 #include "config/check/checklist.h"
 #include "config/machine/port_set.h"
 #include "config/machine/readings.h"
+#include "config/machine/receive_queues.h"
 #include "config/machine/xdp_mtu.h"
 #include "config/nic_interface.h"
 #include "core/counted.h"
+#include "core/nic_slot.h"
 #include "hugepage/xdp_memory.h"
 
 namespace ztcp::config {
@@ -93,25 +95,54 @@ Next check_xdp_interface(Checklist& list, const Nic& nic) {
   return Next::kGoOn;
 }
 
+// Each process has an equal part of the queues, and a program that set-up pinned serves all.
+Next check_xdp_processes(Checklist& list, const Nic& nic) {
+  if (nic.processes == 1) return Next::kGoOn;
+  const std::uint32_t queues = receive_queues(list.machine, nic.interface);
+  if (queues != 0 && queues < nic.processes)
+    list.fault("processes", nic.name,
+               fmt::format("{} has {}, and processes = {} share it", nic.interface,
+                           counted(queues, "receive queue"), nic.processes),
+               fmt::format("sudo ethtool -L {} combined {}; or lower processes in {}, then sudo "
+                           "ztcp_setup",
+                           nic.interface, nic.processes, list.fabric.path));
+  else if (!exists(list.machine, xdp_pin_folder(nic.interface) + "/sockets"))
+    list.fault("processes", nic.name,
+               fmt::format("processes = {} share {}, which needs an XDP program that set-up pinned",
+                           nic.processes, nic.interface),
+               "sudo ztcp_setup --transport xdp; or processes = 1");
+  else
+    list.good("processes", nic.name,
+              fmt::format("{} processes share {}, slots 0 to {}: slot N has the queues N, N + {} "
+                          "and so on of {}, and port {} + N",
+                          nic.processes, nic.interface, nic.processes - 1, nic.processes, queues,
+                          list.fabric.messages.listen_port));
+  return Next::kGoOn;
+}
+
 // A connection of the kernel with such a source port would lose its frames to the program.
 Next check_xdp_ports(Checklist& list, const Nic& nic) {
   const PortSet ephemeral = ephemeral_ports(list.machine);
   PortSet ours;
   add_range(ours, nic.first_port, nic.last_port);
-  ours.set(list.fabric.messages.listen_port);
+  const std::uint32_t first_listening = list.fabric.messages.listen_port;
+  const std::uint32_t last_listening = first_listening + nic.processes - 1;
+  add_range(ours, first_listening, last_listening);
+  const std::string listening = first_listening == last_listening
+                                    ? fmt::to_string(first_listening)
+                                    : fmt::format("{}-{}", first_listening, last_listening);
   if ((ours & ephemeral).any()) {
     const auto before = read_line(list.machine, kReservedPorts).value_or(std::string());
     list.fault("ports", nic.name,
                fmt::format("the kernel gives ports of {}-{} and {} to other connections, whose "
                            "frames would come to ztcp (net.ipv4.ip_local_port_range)",
-                           nic.first_port, nic.last_port, list.fabric.messages.listen_port),
+                           nic.first_port, nic.last_port, listening),
                fmt::format("sudo sysctl -w net.ipv4.ip_local_reserved_ports={}{}{}-{},{}", before,
-                           before.empty() ? "" : ",", nic.first_port, nic.last_port,
-                           list.fabric.messages.listen_port));
+                           before.empty() ? "" : ",", nic.first_port, nic.last_port, listening));
   } else {
     list.good("ports", nic.name,
               fmt::format("the kernel leaves {}-{} and {} to ztcp", nic.first_port, nic.last_port,
-                          list.fabric.messages.listen_port));
+                          listening));
   }
   return Next::kGoOn;
 }
@@ -156,10 +187,8 @@ Next check_xdp_rights(Checklist& list, const Nic& nic) {
 Next check_xdp_memory(Checklist& list, const Nic& nic) {
   const auto limit = locked_memory_limit(list.machine);
   if (!limit) return Next::kGoOn;
-  const auto files = list.machine.list("/sys/class/net/" + nic.interface + "/queues");
-  const auto queues = std::max<std::ptrdiff_t>(
-      1, std::count_if(files.begin(), files.end(),
-                       [](const std::string& name) { return name.starts_with("rx-"); }));
+  const std::uint32_t all = receive_queues(list.machine, nic.interface);
+  const std::uint32_t queues = std::max(1U, NicSlot{0, nic.processes}.queues(all));
   const std::uint64_t needed_kib =
       static_cast<std::uint64_t>(queues) * hugepage::xdp_queue_bytes(nic.mtu_bytes) >> 10U;
   const std::string text = fmt::format("{} KiB for {}", needed_kib, counted(queues, "queue"));

@@ -34,8 +34,8 @@ std::optional<XdpSteering> LiveHost::xdp_program(const std::string& folder) {
   const auto facts = facts_of(**kernel, interface);
   if (!facts || facts->program_id != pinned->program_id) return std::nullopt;
   const xdp::Steering& steering = pinned->steering;
-  return XdpSteering{interface, steering.address, steering.listen_port, steering.first_port,
-                     steering.last_port};
+  return XdpSteering{interface,           steering.address,   steering.listen_port,
+                     steering.first_port, steering.last_port, steering.processes};
 }
 
 std::string LiveHost::xdp_obstacle(const std::string& interface) {
@@ -66,7 +66,9 @@ Status LiveHost::attach_xdp(const std::string& folder, const XdpSteering& wanted
   netlink::Session* const kernel = ZTCP_TRY(netlink());
   const auto facts = ZTCP_TRY(facts_of(*kernel, wanted.interface));
   return xdp::attach_and_pin(
-      facts, {wanted.address, wanted.listen_port, wanted.first_port, wanted.last_port}, at(folder));
+      facts,
+      {wanted.address, wanted.listen_port, wanted.first_port, wanted.last_port, wanted.processes},
+      at(folder));
 }
 
 Status LiveHost::detach_xdp(const std::string& folder) { return xdp::remove_pinned(at(folder)); }

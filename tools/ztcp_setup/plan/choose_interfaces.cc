@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "config/machine/readings.h"
+#include "config/machine/receive_queues.h"
 #include "core/counted.h"
 #include "tools/ztcp_setup/plan/kernel_nics.h"
 #include "tools/ztcp_setup/plan/steps.h"
@@ -229,6 +230,26 @@ std::string faster_way(const PlanInput& input, const config::Topology& topology,
   return fmt::format("{}{}{}, then {}", over_rdma, past_kernel, pairs.error().mend, command);
 }
 
+// A process for each GPU, each with queues of its own.
+bool has_queue_for_each_process(const PlanInput& input, Plan& plan) {
+  const std::uint16_t processes = processes_of_each(plan);
+  for (const config::HostNic& nic : plan.topology.nics) {
+    if (processes == 1 || !nic.unfit.empty()) continue;
+    const std::uint32_t queues = config::receive_queues(input.host, nic.interface);
+    if (queues == 0 || queues >= processes) continue;
+    plan.fault(
+        "transport",
+        {nic.interface,
+         fmt::format("it has {}, and {} share {}: a process for each GPU, {} for each "
+                     "interface",
+                     counted(queues, "receive queue"), counted(plan.topology.gpus.size(), "GPU"),
+                     counted(chosen_interfaces(plan), "interface"), processes),
+         fmt::format("sudo ethtool -L {} combined {}; or sudo ztcp_setup --transport sockets",
+                     nic.interface, processes)});
+  }
+  return !plan.has_faults();
+}
+
 }  // namespace
 
 bool choose_interfaces(const PlanInput& input, std::string why, Plan& plan) {
@@ -238,13 +259,11 @@ bool choose_interfaces(const PlanInput& input, std::string why, Plan& plan) {
     plan.topology = std::move(seen);
     return false;
   }
-  if (past_kernel && chosen_interfaces(plan) < plan.topology.gpus.size())
-    plan.note(Severity::kWarning, "transport", "AF_XDP",
-              fmt::format("{} for {}: an interface serves one process at a time, so a job with a "
-                          "process for each GPU fails",
-                          counted(chosen_interfaces(plan), "interface"),
-                          counted(plan.topology.gpus.size(), "GPU")),
-              "sudo ztcp_setup --transport sockets, or one process for all GPUs");
+  if (past_kernel && !has_queue_for_each_process(input, plan)) {
+    plan.pairs.clear();
+    plan.topology = std::move(seen);
+    return false;
+  }
   plan.sockets = SocketsChoice{past_kernel, std::move(why),
                                faster_way(input, seen, way_past_kernel(input, plan))};
   return true;

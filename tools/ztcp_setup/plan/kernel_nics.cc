@@ -98,19 +98,31 @@ void describe_port(const Plan& plan, const config::HostNic& found, config::Nic& 
     }
 }
 
-// Ports that Linux gives to no connection by default. The config's own stay.
-void describe_past_kernel(Host& host, const config::HostNic& found, config::Nic& nic) {
+// Ports that Linux gives to no connection by default. The config's own stay, and so does a larger
+// number of processes.
+void describe_past_kernel(Host& host, const config::HostNic& found, std::uint16_t processes,
+                          config::Nic& nic) {
   constexpr std::uint32_t kMostMtuBytes = 9216;
   if (nic.driver != config::NicDriver::kXdp) {
     nic.first_port = 61000;
     nic.last_port = 65535;
   }
   nic.driver = config::NicDriver::kXdp;
+  nic.processes = std::max(nic.processes, processes);
   nic.mtu_bytes = static_cast<std::uint16_t>(
       std::min({found.mtu_bytes, kMostMtuBytes, config::largest_xdp_mtu(host)}));
 }
 
 }  // namespace
+
+std::uint16_t processes_of_each(const Plan& plan) {
+  const auto interfaces =
+      std::count_if(plan.topology.nics.begin(), plan.topology.nics.end(),
+                    [](const config::HostNic& nic) { return nic.unfit.empty(); });
+  const auto gpus = static_cast<std::ptrdiff_t>(plan.topology.gpus.size());
+  return static_cast<std::uint16_t>(
+      interfaces == 0 ? 1 : std::max<std::ptrdiff_t>(1, (gpus + interfaces - 1) / interfaces));
+}
 
 std::size_t place_in_config(const PlanInput& input, const config::HostNic& nic) {
   if (!input.existing) return kNowhere;
@@ -157,7 +169,7 @@ std::vector<config::Nic> describe_kernel_nics(const PlanInput& input, const Plan
     } else {
       nic.interface = one->address_interface;
       if (plan.sockets->past_kernel)
-        describe_past_kernel(input.host, *one, nic);
+        describe_past_kernel(input.host, *one, processes_of_each(plan), nic);
       else
         nic.driver = config::NicDriver::kSocket;
     }

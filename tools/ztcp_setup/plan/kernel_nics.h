@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -24,6 +25,9 @@ std::size_t place_in_config(const PlanInput& input, const config::HostNic& nic);
 // the config names them; then those beyond --nics. GPUs share the rest: plan.pairs. If none is
 // left, reports the fault `nothing` with the reason for each NIC.
 void share_kernel_nics(const PlanInput& input, config::Problem nothing, Plan& plan);
+
+// Processes that share an interface, with one for each GPU.
+std::uint16_t processes_of_each(const Plan& plan);
 
 // The chosen NICs, in order.
 std::vector<config::Nic> describe_kernel_nics(const PlanInput& input, const Plan& plan);

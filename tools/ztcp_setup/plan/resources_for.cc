@@ -178,18 +178,28 @@ class Wanted {
   // The kernel must not give one of them to a connection, whose frames would come to ztcp.
   void want_ports() {
     config::PortSet ports;
-    ports.set(fabric_.messages.listen_port);
-    for (const config::Nic& nic : fabric_.nics)
-      if (is_past_kernel(nic)) config::add_range(ports, nic.first_port, nic.last_port);
+    const unsigned listening = fabric_.messages.listen_port;
+    for (const config::Nic& nic : fabric_.nics) {
+      if (!is_past_kernel(nic)) continue;
+      config::add_range(ports, listening, listening + nic.processes - 1U);
+      config::add_range(ports, nic.first_port, nic.last_port);
+    }
     add("TCP ports for ztcp alone", resource::ReservedPorts{config::to_text(ports)});
   }
 
   void want_program(const config::Nic& nic) {
     add(fmt::format("XDP program on {} ({}){}", nic.interface, nic.name,
                     for_root_only() ? "" : " for " + who()),
-        resource::XdpProgram{nic.interface, to_string(nic.address.address),
-                             fabric_.messages.listen_port, nic.first_port, nic.last_port, user(),
-                             group()});
+        resource::XdpProgram{
+            nic.interface,
+            to_string(nic.address.address),
+            fabric_.messages.listen_port,
+            nic.first_port,
+            nic.last_port,
+            user(),
+            group(),
+            {},
+            nic.processes == 1 ? std::nullopt : std::optional<std::uint32_t>(nic.processes)});
   }
 
   void want_config() {

@@ -18,8 +18,11 @@ namespace {
 constexpr std::array<const char*, 3> kFiles{"/sockets", "/program", "/steering"};
 
 std::string text_of(const XdpSteering& steering) {
-  return fmt::format("TCP to {} port {} and {}-{} past the kernel", to_string(steering.address),
-                     steering.listen_port, steering.first_port, steering.last_port);
+  const std::string more = steering.processes == 1
+                               ? std::string()
+                               : fmt::format("-{}", steering.listen_port + steering.processes - 1);
+  return fmt::format("TCP to {} port {}{} and {}-{} past the kernel", to_string(steering.address),
+                     steering.listen_port, more, steering.first_port, steering.last_port);
 }
 
 // A port that the program would take from a socket of the kernel; empty: none.
@@ -27,7 +30,8 @@ std::string port_in_use(Host& host, const XdpSteering& steering) {
   // Connections that are over need no frames: include/net/tcp_states.h.
   constexpr std::array<unsigned, 2> kOver{6, 7};  // TIME_WAIT, CLOSE
   for (const config::TcpSocket& socket : config::tcp_sockets(host)) {
-    const bool is_ours = socket.port == steering.listen_port ||
+    const bool is_ours = (socket.port >= steering.listen_port &&
+                          socket.port < steering.listen_port + steering.processes) ||
                          (socket.port >= steering.first_port && socket.port <= steering.last_port);
     if (is_ours && std::find(kOver.begin(), kOver.end(), socket.state) == kOver.end() &&
         config::receives_at(socket, steering.address))
@@ -47,6 +51,7 @@ XdpSteering XdpProgram::steering() const {
   out.listen_port = static_cast<std::uint16_t>(listen_port);
   out.first_port = static_cast<std::uint16_t>(first_port);
   out.last_port = static_cast<std::uint16_t>(last_port);
+  out.processes = static_cast<std::uint16_t>(processes.value_or(1));
   return out;
 }
 
@@ -119,6 +124,7 @@ void XdpProgram::fields(Fields& fields) {
   fields.number("listen_port", listen_port);
   fields.number("first_port", first_port);
   fields.number("last_port", last_port);
+  fields.optional_number("processes", processes);
   fields.text("user", user);
   fields.text("group", group);
   ids.fields(fields);

@@ -5,6 +5,7 @@
 // right to attach one. Undo takes it off.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct XdpProgram {
   std::string user;   // Empty: root.
   std::string group;  // Empty: root.
   Ids ids = {};
+  std::optional<std::uint32_t> processes{};  // That share it; absent: one.
 
   struct Before {  // No program of ztcp's was on it.
     std::vector<std::string> made_folders;

@@ -111,6 +111,28 @@ TEST(CheckXdp, LockedMemoryOfAllQueuesIsCompared) {
   host.problem("memlock", Severity::kGood);
 }
 
+TEST(CheckXdp, ProcessesNeedAQueueEachAndAPinnedProgram) {
+  XdpHost host;
+  EXPECT_EQ(host.said("processes").name, "") << "one process";
+  host.nic().processes = 2;
+  for (const char* queue : {"rx-0", "rx-1", "rx-2", "rx-3"})
+    host.tree.add(std::string("dir path=sys/class/net/eth1/queues/") + queue);
+  EXPECT_THAT(host.problem("processes", Severity::kFault).what,
+              HasSubstr("needs an XDP program that set-up pinned"));
+  host.tree.add("file path=run/ztcp-bpf/eth1/sockets text=");
+  EXPECT_EQ(host.problem("processes", Severity::kGood).what,
+            "2 processes share eth1, slots 0 to 1: slot N has the queues N, N + 2 and so on of 4, "
+            "and port 7471 + N");
+  EXPECT_THAT(host.problem("ports", Severity::kGood).what, HasSubstr("61000-65535 and 7471-7472"));
+  host.tree.add_file("proc/self/limits",
+                     "Max locked memory         8388608              8388608              bytes\n");
+  EXPECT_THAT(host.problem("memlock", Severity::kGood).what, HasSubstr("40960 KiB for 2 queues"));
+  host.nic().processes = 8;
+  const Problem problem = host.problem("processes", Severity::kFault);
+  EXPECT_EQ(problem.what, "eth1 has 4 receive queues, and processes = 8 share it");
+  EXPECT_THAT(problem.mend, HasSubstr("sudo ethtool -L eth1 combined 8"));
+}
+
 TEST(CheckXdp, AMissingInterfaceIsAFault) {
   XdpHost host;
   host.nic().interface = "eth7";

@@ -225,9 +225,9 @@ std::vector<std::string> FakeHost::list(const std::string& folder) {
     for (const auto& [name, link] : state.links) names.push_back(name);
   } else if (const auto interface = split_interface(folder);
              interface && is_of_a_nic(interface->first)) {
-    names.clear();
     const auto link = state.links.find(interface->first);
-    if (link != state.links.end())
+    if (interface->second != "queues" || link == state.links.end()) names.clear();
+    if (interface->second.empty() && link != state.links.end())
       for (const auto& child : link->second.children) names.push_back("upper_" + child.name);
   } else if (folder.starts_with(kGroups) && folder.ends_with("/devices")) {
     for (const auto& [pci, nic] : state.nics)

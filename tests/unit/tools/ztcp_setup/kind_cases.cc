@@ -66,8 +66,10 @@ struct Seen {
     const auto found = host.state.xdp.find(folder);
     if (found == host.state.xdp.end()) return "no program of ztcp's";
     const XdpSteering& has = found->second;
-    return fmt::format("TCP to {} port {} and {}-{} past the kernel, for {}",
-                       to_string(has.address), has.listen_port, has.first_port, has.last_port,
+    const std::string more =
+        has.processes == 1 ? "" : fmt::format("-{}", has.listen_port + has.processes - 1);
+    return fmt::format("TCP to {} port {}{} and {}-{} past the kernel, for {}",
+                       to_string(has.address), has.listen_port, more, has.first_port, has.last_port,
                        owner_at(folder + "/sockets"));
   }
   std::string operator()(const resource::ReservedPorts&) const {

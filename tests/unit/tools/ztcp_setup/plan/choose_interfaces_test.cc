@@ -163,13 +163,26 @@ TEST(ChooseInterfaces, AfXdpHasFramesOfOneBufferBeforeLinux66) {
   EXPECT_EQ(plan.fabric->nics[0].mtu_bytes, 3822);
 }
 
-TEST(ChooseInterfaces, AfXdpWarnsOfGpusThatShareAnInterface) {
+TEST(ChooseInterfaces, AfXdpIsSharedByGpusWithFewerInterfaces) {
   FakeHost host(tree_text("too-few-nics"));
   const Plan plan = plan_of(host, past_kernel());
   ASSERT_TRUE(plan.fabric) << to_text(plan, {});
-  EXPECT_THAT(to_text(plan, {}),
-              HasSubstr("for 4 GPUs: an interface serves one process at a time"));
-  EXPECT_THAT(to_text(plan_of(host), {}), Not(HasSubstr("--transport xdp")));
+  const config::Nic& nic = plan.fabric->nics.front();
+  EXPECT_EQ(nic.processes, (4 + plan.fabric->nics.size() - 1) / plan.fabric->nics.size());
+  ASSERT_TRUE(set_up(host, plan.resources).complete());
+  EXPECT_EQ(host.state.xdp.at("/run/ztcp-bpf/" + nic.interface).processes, nic.processes);
+  EXPECT_THAT(dry_run_of(host).changes, IsEmpty());
+  FakeHost unasked(tree_text("too-few-nics"));
+  EXPECT_THAT(to_text(plan_of(unasked), {}), Not(HasSubstr("--transport xdp")));
+}
+
+TEST(ChooseInterfaces, AfXdpNeedsAQueueForEachProcess) {
+  FakeHost host(tree_text("too-few-nics") +
+                "dir path=sys/devices/pci0000:00/0000:00:06.0/net/ens6/queues/rx-0\n");
+  const Plan plan = plan_of(host, past_kernel());
+  EXPECT_FALSE(plan.fabric);
+  EXPECT_THAT(to_text(plan, {}), HasSubstr("it has 1 receive queue, and 4 GPUs share"));
+  EXPECT_THAT(to_text(plan, {}), HasSubstr("sudo ethtool -L ens6 combined 4"));
 }
 
 // --- In place of a refusal
