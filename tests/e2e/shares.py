@@ -2,16 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
 """Processes of one host that share a NIC: each gets its share, and none starves."""
+import json
+import os
 import re
 import signal
 import time
 
-from fabric import check, main, wait_until
+from fabric import PERF, PLUGIN, check, free_port, main, wait_until
 from faults import EXIT_PLUGIN_ERROR, done_count, start_peer, start_transfer
 from namespaces import Hosts, enter
+from transfer import SWEEP, rows_are_right
 from xdp import goes_on, need_af_xdp
 
 PROCESSES = 8
+SLOTS = 4  # Of the AF_XDP interface, and its queues.
 LEAST_INDEX = 0.9
 # Where there are more processes than CPUs, the kernel's scheduler is fair over seconds only, and
 # slower beside other work; a transfer that is at a disadvantage stays behind for longer.
@@ -52,14 +56,13 @@ def kernel_sockets():
 def af_xdp():
     """Processes share an interface by its queues; a slot is free again when its process ends."""
     need_af_xdp()
-    slots = 4
-    with Hosts(past_kernel=(0, 1), queues=slots, processes=slots) as hosts:
-        receivers, senders = share(hosts, slots)
-        places = re.findall(r"xdp data, slot (\d) of 0-3 \(queues (\d)\), 1 queue,", hosts.log())
-        check(sorted(places) == sorted([(str(slot), str(slot)) for slot in range(slots)] * 2), f"wrong slots: {places}")
+    with Hosts(past_kernel=(0, 1), queues=SLOTS, processes=SLOTS) as hosts:
+        receivers, senders = share(hosts, SLOTS)
+        places = re.findall(r"xdp data, slot (\d) of 0-\d \(queues (\d)\), 1 queue,", hosts.log())
+        check(sorted(places) == sorted([(str(slot), str(slot)) for slot in range(SLOTS)] * 2), f"wrong slots: {places}")
         one_more = start_peer(hosts, "recv", 0, "--name", "more", name="more")
         check(one_more.wait(30) == EXIT_PLUGIN_ERROR, "one process too many got a part of the interface")
-        check(re.search(r"ztcp0 is taken by (process \d+ \(python3\), ){4}as many as processes = 4 in the config allows",
+        check(re.search(rf"ztcp0 is taken by (process \d+ \(python3\), ){{{SLOTS}}}as many as processes = {SLOTS} in",
                         hosts.log()), "no line names the processes that have the interface")
         victim = receivers.pop(), senders.pop()
         for peer in victim:
@@ -68,6 +71,21 @@ def af_xdp():
         start_transfer(hosts, name="again")
         for receiver, sender in zip(receivers, senders):
             goes_on(receiver, sender)
+
+
+def af_xdp_job():
+    """One job, in whose ring each rank connects to ranks of the other host."""
+    need_af_xdp()
+    with Hosts(past_kernel=(0, 1), queues=SLOTS, processes=SLOTS) as hosts:
+        report = os.path.join(hosts.folder, "report.json")
+        place = f"10.67.0.1:{free_port()}"
+        ranks = [hosts.start(f"rank{rank}", [PERF, "--plugin", PLUGIN, "--ranks", str(2 * SLOTS), "--rank", str(rank),
+                                             "--rendezvous", place, "--op", "all_reduce", *SWEEP, "--json", report],
+                             {"ZTCP_LOCAL_RANK": str(rank % 2)}) for rank in range(2 * SLOTS)]
+        for rank in ranks:
+            check(rank.wait(120) == 0, f"{rank.name} failed:\n{rank.output()[-2000:]}")
+        with open(report, encoding="utf-8") as file:
+            rows_are_right(json.load(file))
 
 
 def af_xdp_unshared():
@@ -84,4 +102,4 @@ def af_xdp_unshared():
 
 if __name__ == "__main__":
     enter()
-    main({f.__name__: f for f in (kernel_sockets, af_xdp, af_xdp_unshared)})
+    main({f.__name__: f for f in (kernel_sockets, af_xdp, af_xdp_job, af_xdp_unshared)})
