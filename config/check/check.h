@@ -43,6 +43,8 @@ using AddressList = std::vector<LocalAddress>;
 struct XdpFacts {
   std::string obstacle;  // "has the XDP program cil_xdp (id 7) already"; empty: none.
   std::string mode;      // "4 queues, native mode, zero copy"
+  // A running process of ztcp attached its program itself, and takes it with it.
+  bool is_in_use = false;
 };
 using XdpFactsByInterface = std::map<std::string, XdpFacts>;
 

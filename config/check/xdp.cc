@@ -61,7 +61,8 @@ Next check_xdp_interface(Checklist& list, const Nic& nic) {
       return Next::kStop;
     }
   const auto facts = list.xdp.find(nic.interface);
-  if (facts != list.xdp.end() && !facts->second.obstacle.empty()) {
+  const bool is_in_use = facts != list.xdp.end() && facts->second.is_in_use;
+  if (facts != list.xdp.end() && !facts->second.obstacle.empty() && !is_in_use) {
     list.fault("xdp", nic.name, fmt::format("{} {}", nic.interface, facts->second.obstacle),
                fmt::format("remove it, or name another interface in {}", list.fabric.path));
     return Next::kStop;
@@ -84,8 +85,9 @@ Next check_xdp_interface(Checklist& list, const Nic& nic) {
         fmt::format("sudo ip link set dev {} mtu {}", nic.interface, nic.mtu_bytes));
   else
     list.good("xdp", nic.name,
-              fmt::format("{}, MTU {}{}", nic.interface, *mtu,
-                          facts == list.xdp.end() ? "" : ", " + facts->second.mode));
+              fmt::format("{}, MTU {}{}{}", nic.interface, *mtu,
+                          facts == list.xdp.end() ? "" : ", " + facts->second.mode,
+                          is_in_use ? "; a running process of ztcp has its program there" : ""));
   if (const std::uint32_t most = largest_xdp_mtu(list.machine); nic.mtu_bytes > most)
     list.fault(
         "mtu", nic.name,

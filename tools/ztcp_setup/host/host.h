@@ -116,6 +116,8 @@ class Host : public config::Machine {
   // Why ztcp's program can't be on the interface: "has the XDP program cil_xdp (id 7) already".
   // Empty: it can.
   virtual std::string xdp_obstacle(const std::string& interface) = 0;
+  // Whether the obstacle is a program that a running process of ztcp attached.
+  virtual bool xdp_is_in_use(const std::string& interface) = 0;
   // The way of frames that AF_XDP would have on the interface, as in the init line.
   virtual std::string xdp_mode(const std::string& interface, std::uint16_t mtu_bytes) = 0;
   virtual Status attach_xdp(const std::string& folder, const XdpSteering& wanted) = 0;

@@ -72,6 +72,7 @@ class LiveHost : public Host {
   Status set_settings(const std::string& link, const SettingGroup& wanted) override;
   std::optional<XdpSteering> xdp_program(const std::string& folder) override;
   std::string xdp_obstacle(const std::string& interface) override;
+  bool xdp_is_in_use(const std::string& interface) override;
   std::string xdp_mode(const std::string& interface, std::uint16_t mtu_bytes) override;
   Status attach_xdp(const std::string& folder, const XdpSteering& wanted) override;
   Status detach_xdp(const std::string& folder) override;

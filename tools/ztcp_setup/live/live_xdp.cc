@@ -49,6 +49,16 @@ std::string LiveHost::xdp_obstacle(const std::string& interface) {
   return fmt::format("has the XDP program {} already", xdp::describe_other(facts->program_id));
 }
 
+bool LiveHost::xdp_is_in_use(const std::string& interface) {
+  const auto kernel = netlink();
+  if (!kernel) return false;
+  const auto facts = facts_of(**kernel, interface);
+  if (!facts || facts->program_id == 0) return false;
+  const auto pinned = xdp::read_pinned(at(config::xdp_pin_folder(interface)));
+  return xdp::is_program_of_ztcp(facts->program_id) &&
+         (!pinned || pinned->program_id != facts->program_id);
+}
+
 std::string LiveHost::xdp_mode(const std::string& interface, std::uint16_t mtu_bytes) {
   xdp::Mode mode{.queues = xdp::receive_queues(interface),
                  .driver = xdp::driver_name(interface),

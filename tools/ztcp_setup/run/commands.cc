@@ -106,7 +106,8 @@ CheckReport check_here(Host& host, const std::string& config_path, const char* c
   for (const config::Nic& nic : fabric.nics)
     if (nic.driver == config::NicDriver::kXdp)
       xdp[nic.interface] = {host.xdp_obstacle(nic.interface),
-                            host.xdp_mode(nic.interface, nic.mtu_bytes)};
+                            host.xdp_mode(nic.interface, nic.mtu_bytes),
+                            host.xdp_is_in_use(nic.interface)};
   report.checks = config::run_checks(fabric, host, gpus, {}, host.addresses(), xdp);
   judge_serving(fabric, report.checks);
   for (const auto& more : {check_job_environment(fabric, job), check_groups(fabric, host),

@@ -129,6 +129,11 @@ std::string describe_other(std::uint32_t id) {
                                        : fmt::format("id {}", id);
 }
 
+bool is_program_of_ztcp(std::uint32_t id) {
+  const auto facts = describe_program(id);
+  return facts && facts->name == kProgramName;
+}
+
 Result<PinnedProgram> read_pinned(const std::string& folder) {
   StoredSteering value;
   const Fd map = ZTCP_TRY(open_pinned(folder + kSteering, Access::kRead));

@@ -51,6 +51,8 @@ struct PinnedProgram {
 Result<PinnedProgram> read_pinned(const std::string& folder);
 // "cil_xdp (id 7)"; without the name where this user may not ask for it.
 std::string describe_other(std::uint32_t id);
+// By its name: false also where this user may not ask for it.
+bool is_program_of_ztcp(std::uint32_t id);
 // The program must be on the interface, and steer so. Logs its failure.
 Result<Attachment> open_pinned_program(const InterfaceFacts& interface, const Steering& steering,
                                        const std::string& folder);

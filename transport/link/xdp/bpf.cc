@@ -11,7 +11,6 @@
 namespace ztcp::link::xdp {
 namespace {
 
-constexpr const char* kName = "ztcp_xdp";
 constexpr std::uint32_t kHasFrags = 1U << 5;  // BPF_F_XDP_HAS_FRAGS, Linux 5.18.
 
 long bpf(bpf_cmd command, bpf_attr& attributes) {
@@ -37,7 +36,7 @@ Result<Fd> load(std::span<const bpf_insn> code, std::uint32_t flags) {
   attributes.insns = pointer(code.data());
   attributes.license = pointer(kLicence);
   attributes.prog_flags = flags;
-  std::strcpy(attributes.prog_name, kName);
+  std::strcpy(attributes.prog_name, kProgramName);
   return bpf_fd(BPF_PROG_LOAD, attributes, "bpf (load program)");
 }
 
@@ -49,7 +48,7 @@ Result<Fd> make_socket_map(std::uint32_t queues) {
   attributes.key_size = sizeof(std::uint32_t);
   attributes.value_size = sizeof(std::uint32_t);
   attributes.max_entries = queues;
-  std::strcpy(attributes.map_name, kName);
+  std::strcpy(attributes.map_name, kProgramName);
   return bpf_fd(BPF_MAP_CREATE, attributes, "bpf (make map)");
 }
 
@@ -70,7 +69,7 @@ Result<Fd> make_value_map(std::uint32_t value_bytes) {
   attributes.key_size = sizeof(std::uint32_t);
   attributes.value_size = value_bytes;
   attributes.max_entries = 1;
-  std::strcpy(attributes.map_name, kName);
+  std::strcpy(attributes.map_name, kProgramName);
   return bpf_fd(BPF_MAP_CREATE, attributes, "bpf (make map)");
 }
 

@@ -16,6 +16,9 @@
 
 namespace ztcp::link::xdp {
 
+// The name of each program and map.
+inline constexpr const char* kProgramName = "ztcp_xdp";
+
 // A map from queues to AF_XDP sockets.
 Result<Fd> make_socket_map(std::uint32_t queues);
 Status put_socket(const Fd& map, std::uint32_t queue, const Fd& socket);

@@ -85,6 +85,16 @@ TEST(CheckXdp, AnotherProgramIsAFault) {
   EXPECT_THAT(host.problem("xdp", Severity::kFault).what, HasSubstr("eth1 has the XDP program"));
 }
 
+TEST(CheckXdp, TheProgramOfARunningJobIsNoFault) {
+  XdpHost host;
+  host.xdp["eth1"] = {.obstacle = "has the XDP program ztcp_xdp (id 7) already",
+                      .mode = "1 queue, native mode",
+                      .is_in_use = true};
+  EXPECT_EQ(
+      host.problem("xdp", Severity::kGood).what,
+      "eth1, MTU 9000, 1 queue, native mode; a running process of ztcp has its program there");
+}
+
 TEST(CheckXdp, AnOldKernelCarriesNoFrameOfSeveralBuffers) {
   XdpHost host;
   host.tree.add_file("proc/sys/kernel/osrelease", "6.1.0-18-amd64\n");

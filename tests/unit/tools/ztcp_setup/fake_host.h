@@ -143,6 +143,7 @@ class FakeHost final : public Host {
   Status set_settings(const std::string& link, const SettingGroup& wanted) override;
   std::optional<XdpSteering> xdp_program(const std::string& folder) override;
   std::string xdp_obstacle(const std::string& interface) override;
+  bool xdp_is_in_use(const std::string&) override { return false; }
   std::string xdp_mode(const std::string&, std::uint16_t) override {
     return "4 queues, native mode, zero copy";
   }

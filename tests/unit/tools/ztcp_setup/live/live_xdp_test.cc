@@ -13,11 +13,13 @@
 #include "config/machine/port_set.h"
 #include "config/machine/readings.h"
 #include "config/nic_interface.h"
+#include "core/netlink.h"
 #include "tests/unit/tools/ztcp_setup/live/live_network.h"
 #include "tools/ztcp_setup/resources/mount.h"
 #include "tools/ztcp_setup/resources/reserved_ports.h"
 #include "tools/ztcp_setup/resources/xdp_program.h"
 #include "transport/link/xdp/attachment.h"
+#include "transport/link/xdp/interface.h"
 
 namespace ztcp::setup {
 namespace {
@@ -81,6 +83,21 @@ TEST_F(LiveXdp, AProgramIsAttachedAndTakenOff) {
     EXPECT_THAT(shown("link show nic0"), Not(HasSubstr("prog/xdp")));
   }
   EXPECT_THAT(mount_.revert(host_, {}).faults, IsEmpty());
+}
+
+TEST_F(LiveXdp, TheProgramOfARunningProcessIsKnown) {
+  EXPECT_FALSE(host_.xdp_is_in_use("nic0"));
+  auto kernel = netlink::Session::open();
+  ASSERT_TRUE(kernel);
+  const auto facts = link::xdp::read_interface(*kernel, std::string("nic0"));
+  ASSERT_TRUE(facts && *facts);
+  {
+    const auto attached = link::xdp::attach(**facts, {Ipv4Address{0x0a4d0105}, 7471, 61000, 65535},
+                                            /*may_be_native=*/true);
+    if (!attached) GTEST_SKIP() << "no BPF here: " << std::strerror(attached.error().sys_errno);
+    EXPECT_TRUE(host_.xdp_is_in_use("nic0"));
+  }
+  EXPECT_FALSE(host_.xdp_is_in_use("nic0"));
 }
 
 TEST_F(LiveXdp, PortsAreReservedAndGivenBack) {
