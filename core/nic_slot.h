@@ -15,7 +15,7 @@ struct NicSlot {
 
   bool is_shared() const { return count > 1; }
   bool has_queue(std::uint32_t queue) const { return queue % count == index; }
-  // Of a NIC with `all` queues.
+  // Number of them, where the NIC has `all`.
   std::uint32_t queues(std::uint32_t all) const {
     return all <= index ? 0 : (all - 1 - index) / count + 1;
   }

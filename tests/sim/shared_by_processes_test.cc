@@ -183,6 +183,7 @@ TEST(SharedByProcesses, OneEndAloneMayShare) {
 TEST(SharedByProcesses, ASlowPathIsNotTakenForAWrongPort) {
   SharingWorld pair({.slots = 2, .processes = 2}, {.slots = 2, .processes = 2}, 1, {.delay = 40ms});
   ASSERT_TRUE(pair.transfer(0, 1)) << pair.world.why();
+  EXPECT_LT(pair.passed_over(), 100U) << "the first port whose answer comes is taken";
 }
 
 TEST(SharedByProcesses, AListenerThatIsGoneRefusesAtLast) {

@@ -27,7 +27,7 @@ namespace ztcp::link {
 struct XdpConfig {
   std::string interface;
   IpAddress address;              // The interface has it.
-  std::uint16_t listen_port = 0;  // Of slot 0.
+  std::uint16_t listen_port = 0;  // The one of slot 0.
   NicSlot slot;                   // This process's part of the interface.
   // Source ports of our connections.
   std::uint16_t first_port = 0;

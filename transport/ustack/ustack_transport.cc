@@ -362,6 +362,15 @@ Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle&
   const ListenAddress to = ZTCP_TRY(parse_listen_address(peer.bytes));
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<Nic> nic = ZTCP_TRY(own_nic(index, &to));
+  if (to.shares_nic && to.endpoint.address == nic->config.address.address &&
+      to.endpoint != nic->listen_endpoint) {
+    log::warn(
+        "{}: no connection to {}: that process shares this NIC, and no frame between the two "
+        "passes "
+        "it; leave NCCL its shared memory within a host (NCCL_SHM_DISABLE, NCCL_P2P_DISABLE)",
+        nic->config.name, to_string(to.endpoint));
+    return fail(Errc::kNoRoute, "connect within a host");
+  }
   comms::CommSettings settings = classes_.settings_for(options, nic->config.name, nic->config.dscp);
   settings.peer_shares_nic = to.shares_nic;
   Result<SendCommPtr> comm = comms::SendingComm::connect(nic, to.endpoint, to.cookie, settings);

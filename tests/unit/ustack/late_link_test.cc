@@ -143,5 +143,20 @@ TEST(LateLink, ConnectWithoutCarrierFailsWithAdviceForTheDriver) {
   }
 }
 
+TEST(LateLink, AProcessThatSharesTheNicIsNotReachedOverIt) {
+  auto links = link::make_memory_links({.mtu_bytes = 9000});
+  const auto source = std::make_shared<MemoryNics>();
+  source->add("mem0", std::move(links.first));
+  const config::Fabric fabric = one_nic_fabric(0);
+  const auto here = *create(fabric, test::cpus_of_this_process(), nullptr, source);
+  const test::LogCapture log;
+  ListenAddress other{.endpoint = {fabric.nics[0].address.address, 7472}, .watch = {}};
+  other.shares_nic = true;
+  const auto sender = here->begin_connect(0, {TransportKind::kUstack, to_bytes(other)}, {});
+  ASSERT_FALSE(sender);
+  EXPECT_EQ(sender.error().code, Errc::kNoRoute);
+  EXPECT_THAT(log.warnings(), testing::Contains(testing::HasSubstr("shares this NIC")));
+}
+
 }  // namespace
 }  // namespace ztcp::ustack
