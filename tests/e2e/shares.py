@@ -88,6 +88,16 @@ def af_xdp_job():
             rows_are_right(json.load(file))
 
 
+def af_xdp_kernel_peer():
+    """Kernel sockets can't choose the port that leads to the right process, and say so."""
+    need_af_xdp()
+    with Hosts(past_kernel=(0,), queues=SLOTS, processes=SLOTS) as hosts:
+        start_peer(hosts, "recv", 0)
+        sender = start_peer(hosts, "send", 1)
+        check(sender.wait(30) == EXIT_PLUGIN_ERROR, "the sender went on")
+        check("processes of the peer's host share its AF_XDP interface" in hosts.log(), "no line says why")
+
+
 def af_xdp_unshared():
     """processes = 1: the second one is told so, and the first one goes on."""
     need_af_xdp()
@@ -102,4 +112,4 @@ def af_xdp_unshared():
 
 if __name__ == "__main__":
     enter()
-    main({f.__name__: f for f in (kernel_sockets, af_xdp, af_xdp_job, af_xdp_unshared)})
+    main({f.__name__: f for f in (kernel_sockets, af_xdp, af_xdp_job, af_xdp_kernel_peer, af_xdp_unshared)})
