@@ -2,67 +2,19 @@
 // Copyright the ztcp authors
 #include "transport/verbs/library.h"
 
-#include <dlfcn.h>
 #include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "core/log.h"
+#include "core/shared_library.h"
 
 namespace ztcp::verbs {
 namespace {
 
 constexpr const char* kBase = "IBVERBS_1.1";
 constexpr const char* kManagerBase = "RDMACM_1.0";
-
-std::string last_error() {
-  const char* const text = dlerror();
-  return text != nullptr ? text : "no reason given";
-}
-
-// Takes symbols until one is missing.
-class Taker {
- public:
-  Taker(void* library, const char* version) : library_(library), version_(version) {}
-
-  template <class Function>
-  void take(Function*& to, const char* symbol) {
-    if (missing_ != nullptr) return;
-    take_optional(to, symbol, version_);
-    if (to == nullptr) missing_ = symbol;
-  }
-  template <class Function>
-  void take_optional(Function*& to, const char* symbol, const char* version) {
-    to = reinterpret_cast<Function*>(dlvsym(library_, symbol, version));
-  }
-  // Names a function that the library `name` lacks; empty: it lacks none.
-  std::string fault(const char* name) const {
-    if (missing_ == nullptr) return {};
-    return fmt::format(
-        "{} has no {}@{}: it is no library of rdma-core, or is older than release 22", name,
-        missing_, version_);
-  }
-
- private:
-  void* library_;
-  const char* version_;
-  const char* missing_ = nullptr;
-};
-
-// `packages` have it.
-Result<void*, std::string> open(const char* name, const char* packages) {
-  void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (library != nullptr) return library;
-  const std::string reason = last_error();
-  // If the file named first is another one, a library that this one needs is missing.
-  if (reason.starts_with(fmt::format("{}: ", name)) &&
-      reason.find("No such file") != std::string::npos)
-    return tl::unexpected(fmt::format("{} is not installed ({})", name, packages));
-  return tl::unexpected(fmt::format("{} can't be opened: {}", name, reason));
-}
 
 // Never destroyed: threads may be inside a call when the process ends.
 template <class Table>
@@ -76,9 +28,9 @@ const Table* keep(std::unique_ptr<const Table> table) {
 }  // namespace
 
 Result<const Api*, std::string> open_library(const char* name) {
-  void* const library = ZTCP_TRY(open(name, "apt install ibverbs-providers, or rdma-core"));
+  void* const library = ZTCP_TRY(open_shared_library(name, kVerbsPackages));
   auto api = std::make_unique<Api>();
-  Taker from(library, kBase);
+  SymbolTaker from(library, kBase);
   from.take(api->get_device_list, "ibv_get_device_list");
   from.take(api->free_device_list, "ibv_free_device_list");
   from.take(api->open_device, "ibv_open_device");
@@ -121,9 +73,9 @@ Result<const Api*, std::string> open_library_for(const NcclVariables& variables)
 }
 
 Result<const CmApi*, std::string> open_manager(const char* name) {
-  void* const library = ZTCP_TRY(open(name, "apt install librdmacm1, or librdmacm"));
+  void* const library = ZTCP_TRY(open_shared_library(name, "apt install librdmacm1, or librdmacm"));
   auto api = std::make_unique<CmApi>();
-  Taker from(library, kManagerBase);
+  SymbolTaker from(library, kManagerBase);
   from.take(api->create_event_channel, "rdma_create_event_channel");
   from.take(api->destroy_event_channel, "rdma_destroy_event_channel");
   from.take(api->create_id, "rdma_create_id");
