@@ -23,9 +23,18 @@ inline constexpr const char* kDefaultRunDir = "/usr/local/tfabric/tools/run";
 
 // The driver of a NIC: pci = a DPDK port on vfio; memif = shared memory to a switch or peer process
 // on this machine; tap = a tun/tap descriptor; xdp = AF_XDP sockets on an interface that stays with
-// the kernel; socket = an interface that stays with the kernel, over its TCP;
-// verbs = an RDMA device.
-enum class NicDriver : std::uint8_t { kPci, kMemif, kTap, kXdp, kSocket, kVerbs };
+// the kernel; mlx5 = a DPDK port beside the kernel's interface; socket = an interface that stays
+// with the kernel, over its TCP; verbs = an RDMA device.
+enum class NicDriver : std::uint8_t { kPci, kMemif, kTap, kXdp, kMlx5, kSocket, kVerbs };
+// A port of DPDK for a NIC: its frames are in hugepages, and each of its queues is a lane.
+constexpr bool is_dpdk_nic(NicDriver driver) {
+  return driver == NicDriver::kPci || driver == NicDriver::kMlx5;
+}
+// ztcp's own TCP on an interface that stays with the kernel: with the host's address, routes and
+// neighbours, and ports of its own.
+constexpr bool is_past_kernel(NicDriver driver) {
+  return driver == NicDriver::kXdp || driver == NicDriver::kMlx5;
+}
 enum class MemifRole : std::uint8_t { kServer, kClient, kMesh };
 enum class HostClass : std::uint8_t { kIommu, kNoIommu, kUnprivileged };  // A, B, C.
 enum class PollerMode : std::uint8_t { kAuto, kDedicated, kShared };
@@ -79,15 +88,15 @@ struct Nic {
   std::string memif_socket;  // Path; relative to the config file's folder.
   MemifRole memif_role = MemifRole::kClient;
   std::uint32_t memif_id = 0;
-  std::uint32_t queues = 1;        // kAutoQueues: by its speed and the CPUs; pci only.
+  std::uint32_t queues = 1;        // kAutoQueues: by its speed and the CPUs; pci and mlx5.
   std::uint32_t nccl_devices = 0;  // NCCL devices it is exposed as; 0: automatic. Not verbs.
   // tap
   std::string tap_interface;
   std::uint16_t processes = 1;  // Of this host that share it; xdp only.
-  // socket and xdp
+  // socket, xdp and mlx5
   std::string interface;  // "eth1"; without a config perhaps an address's label: "eth1:2".
   // socket and verbs: the ports on which processes of this host listen; 0, never in a file: any.
-  // xdp: the source ports of its connections.
+  // xdp and mlx5: the source ports of its connections.
   std::uint16_t first_port = 7472;
   std::uint16_t last_port = 7535;
   // verbs

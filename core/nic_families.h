@@ -15,7 +15,7 @@ namespace ztcp {
 // How ztcp gets at the NICs of a family.
 enum class NicAccess : std::uint8_t {
   kTaken,       // ztcp's DPDK driver replaces the kernel's, where the distribution has it.
-  kBifurcated,  // The kernel's driver keeps its NICs beside DPDK's, which is not linked in.
+  kBifurcated,  // The kernel's driver keeps its NICs beside DPDK's, if that is linked in.
   kKernel,      // Through the kernel's driver alone: AF_XDP or kernel sockets.
   kSockets,     // Kernel sockets alone.
   kRdma,        // As an RDMA device: a function beside that of the NIC.
@@ -166,6 +166,7 @@ inline constexpr std::array kNicFamilies = {
     NicFamily{
         .name = "ConnectX-4 and later",
         .access = NicAccess::kBifurcated,
+        .dpdk_driver = "net_mlx5",
         .kernel_driver = "mlx5_core",
         .rdma_module = "mlx5_ib",
         .found_in = "Azure VFs, Oracle, bare metal",

@@ -119,6 +119,7 @@ constexpr unsigned kPci = kind(NicDriver::kPci);
 constexpr unsigned kMemif = kind(NicDriver::kMemif);
 constexpr unsigned kTap = kind(NicDriver::kTap);
 constexpr unsigned kXdp = kind(NicDriver::kXdp);
+constexpr unsigned kMlx5 = kind(NicDriver::kMlx5);
 constexpr unsigned kSocket = kind(NicDriver::kSocket);
 constexpr unsigned kVerbs = kind(NicDriver::kVerbs);
 
@@ -142,9 +143,12 @@ constexpr NicCheck kNicChecks[] = {
     {kMemif, check_memif_socket},  //
     {kTap, check_tap_device},      //
     {kTap, check_tap_interface},
-    {kXdp, check_xdp_interface},
+    {kXdp | kMlx5, check_xdp_interface},
     {kXdp, check_xdp_processes},
-    {kXdp, check_xdp_ports},
+    {kMlx5, check_mlx5_nic},
+    {kMlx5, check_mlx5_access},
+    {kMlx5, check_mlx5_rights},
+    {kXdp | kMlx5, check_xdp_ports},
     {kXdp, check_xdp_rights},
     {kXdp, check_xdp_memory},
     {kSocket, check_socket_interface},
@@ -160,7 +164,7 @@ constexpr NicCheck kNicChecks[] = {
     {kVerbs, check_rdma_gid},
     {kVerbs, check_rdma_mtu},
     {kVerbs, check_rdma_cloud},
-    {kPci | kXdp | kSocket, check_cloud_nic},
+    {kPci | kXdp | kMlx5 | kSocket, check_cloud_nic},
 };
 
 // Requirements that NICs of a kind have in common.
@@ -169,9 +173,10 @@ struct SharedCheck {
   HostCheck judge;
 };
 constexpr SharedCheck kSharedChecks[] = {
-    {kPci, check_equal_speeds},      {kPci, check_hugepages},          {kPci, check_locked_memory},
-    {kSocket, check_socket_buffers}, {kSocket, check_socket_switches}, {kVerbs, check_rdma_speeds},
-    {kVerbs, check_rdma_memory},     {kVerbs, check_rdma_gpus},
+    {kPci, check_equal_speeds},          {kPci | kMlx5, check_hugepages},
+    {kPci | kMlx5, check_locked_memory}, {kSocket, check_socket_buffers},
+    {kSocket, check_socket_switches},    {kVerbs, check_rdma_speeds},
+    {kVerbs, check_rdma_memory},         {kVerbs, check_rdma_gpus},
 };
 
 }  // namespace

@@ -77,6 +77,10 @@ Next check_xdp_processes(Checklist& list, const Nic& nic);
 Next check_xdp_ports(Checklist& list, const Nic& nic);
 Next check_xdp_rights(Checklist& list, const Nic& nic);
 Next check_xdp_memory(Checklist& list, const Nic& nic);
+// mlx5.cc
+Next check_mlx5_nic(Checklist& list, const Nic& nic);
+Next check_mlx5_access(Checklist& list, const Nic& nic);
+Next check_mlx5_rights(Checklist& list, const Nic& nic);
 // socket.cc
 Next check_socket_interface(Checklist& list, const Nic& nic);
 Next check_socket_network(Checklist& list, const Nic& nic);

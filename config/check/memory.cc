@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Checks hugepages and locked memory for NICs on PCI.
+// Checks hugepages and locked memory for NICs with a driver of DPDK.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -62,7 +62,7 @@ std::vector<PciNic> nics_of(Checklist& list, const std::vector<hugepage::NodePag
   std::vector<PciNic> nics;
   for (std::size_t i = 0; i < list.fabric.nics.size(); ++i) {
     const Nic& nic = list.fabric.nics[i];
-    if (nic.driver != NicDriver::kPci) continue;
+    if (!is_dpdk_nic(nic.driver)) continue;
     hugepage::NicNeed need{nic.numa_node, nic.mtu_bytes, gpu_of(nic), plan::most_lanes(nic)};
     if (nic.numa_node < 0) {
       need.node = knows_nodes ? 0 : -1;
@@ -210,8 +210,12 @@ void check_locked_memory(Checklist& list) {
   const std::string found =
       *limit == kUnlimited ? std::string("unlimited") : fmt::format("{} KiB", *limit >> 10);
   // The IOMMU's mappings count as locked memory, except with CAP_IPC_LOCK: a process's pages, and
-  // the buffers that jobs register.
-  if (list.fabric.host.host_class != HostClass::kIommu)
+  // the buffers that jobs register. So does all memory that an mlx5 NIC reads and writes.
+  const auto& nics = list.fabric.nics;
+  const bool counts = list.fabric.host.host_class == HostClass::kIommu ||
+                      std::any_of(nics.begin(), nics.end(),
+                                  [](const Nic& nic) { return nic.driver == NicDriver::kMlx5; });
+  if (!counts)
     list.good("memlock", where, found + "; without an IOMMU nothing counts against it");
   else if (has_capability(list.machine, kCapIpcLock))
     list.good("memlock", where, found + ", but CAP_IPC_LOCK lifts the limit");

@@ -17,7 +17,7 @@ constexpr std::uint32_t kSlowestMbps = 1000;
 // The speed that the NIC reports; 0: unknown.
 std::uint32_t told_mbps(Checklist& list, const Nic& nic) {
   if (nic.driver == NicDriver::kVerbs) return list.rdma_port(nic).speed_mbps;
-  if (nic.driver != NicDriver::kSocket && nic.driver != NicDriver::kXdp) return 0;
+  if (nic.driver != NicDriver::kSocket && !is_past_kernel(nic.driver)) return 0;
   const auto told = read_number(list.machine, "/sys/class/net/" + nic.interface + "/speed");
   return told && *told > 0 ? static_cast<std::uint32_t>(*told) : 0;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Checks an interface for AF_XDP, and the ports that its program sends past the kernel.
+// Checks an interface that stays with the kernel below ztcp's own TCP, for AF_XDP above all, and
+// its ports, the frames of which go past the kernel.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "config/check/checklist.h"
+#include "config/file/fields.h"
 #include "config/machine/port_set.h"
 #include "config/machine/readings.h"
 #include "config/machine/receive_queues.h"
@@ -35,25 +37,27 @@ std::string_view kind_of(Machine& machine, const std::string& folder) {
 }  // namespace
 
 Next check_xdp_interface(Checklist& list, const Nic& nic) {
+  const std::string check(name_of(nic.driver));
   const std::string folder = "/sys/class/net/" + nic.interface;
   const auto mtu = read_line(list.machine, folder + "/mtu");
   if (!mtu) {
     list.fault(
-        "xdp", nic.name,
+        check, nic.name,
         fmt::format("interface = \"{}\" is not an interface of this machine", nic.interface),
         fmt::format("ip -brief address shows them; correct interface in {}", list.fabric.path));
     return Next::kStop;
   }
   if (const std::string_view kind = kind_of(list.machine, folder); !kind.empty()) {
-    list.fault("xdp", nic.name,
-               fmt::format("{} is {}: AF_XDP works on the NICs below it", nic.interface, kind),
+    list.fault(check, nic.name,
+               fmt::format("{} is {}: {} works on the NICs below it", nic.interface, kind,
+                           nic.driver == NicDriver::kXdp ? "AF_XDP" : check),
                fmt::format("name an interface of a NIC in {}, or write driver = \"socket\"",
                            list.fabric.path));
     return Next::kStop;
   }
   if (const auto master = link_name(list.machine, folder + "/master"))
     if (!kind_of(list.machine, "/sys/class/net/" + *master).empty()) {
-      list.fault("xdp", nic.name,
+      list.fault(check, nic.name,
                  fmt::format("{} belongs to {}, which has the address and receives its frames",
                              nic.interface, *master),
                  fmt::format("name an interface of a NIC in {}, or write driver = \"socket\"",
@@ -63,7 +67,7 @@ Next check_xdp_interface(Checklist& list, const Nic& nic) {
   const auto facts = list.xdp.find(nic.interface);
   const bool is_in_use = facts != list.xdp.end() && facts->second.is_in_use;
   if (facts != list.xdp.end() && !facts->second.obstacle.empty() && !is_in_use) {
-    list.fault("xdp", nic.name, fmt::format("{} {}", nic.interface, facts->second.obstacle),
+    list.fault(check, nic.name, fmt::format("{} {}", nic.interface, facts->second.obstacle),
                fmt::format("remove it, or name another interface in {}", list.fabric.path));
     return Next::kStop;
   }
@@ -73,7 +77,7 @@ Next check_xdp_interface(Checklist& list, const Nic& nic) {
       });
   // Without a list the machine's addresses are not known.
   if (!list.addresses.empty() && own == list.addresses.end())
-    list.fault("xdp", nic.name,
+    list.fault(check, nic.name,
                fmt::format("{} has no address {}", nic.interface, to_string(nic.address.address)),
                fmt::format("ip address show {} shows its own; correct address in {}", nic.interface,
                            list.fabric.path));
@@ -84,11 +88,12 @@ Next check_xdp_interface(Checklist& list, const Nic& nic) {
         fmt::format("mtu_bytes = {} in the config, {} has {}", nic.mtu_bytes, nic.interface, *mtu),
         fmt::format("sudo ip link set dev {} mtu {}", nic.interface, nic.mtu_bytes));
   else
-    list.good("xdp", nic.name,
+    list.good(check, nic.name,
               fmt::format("{}, MTU {}{}{}", nic.interface, *mtu,
                           facts == list.xdp.end() ? "" : ", " + facts->second.mode,
                           is_in_use ? "; a running process of ztcp has its program there" : ""));
-  if (const std::uint32_t most = largest_xdp_mtu(list.machine); nic.mtu_bytes > most)
+  if (const std::uint32_t most = largest_xdp_mtu(list.machine);
+      nic.driver == NicDriver::kXdp && nic.mtu_bytes > most)
     list.fault(
         "mtu", nic.name,
         fmt::format("mtu_bytes = {} takes several buffers for a frame, which needs Linux 6.6",

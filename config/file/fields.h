@@ -14,8 +14,8 @@
 namespace ztcp::config {
 
 // The enumerators' names in order.
-inline constexpr std::array<std::string_view, 6> kNicDriverNames{"pci", "memif",  "tap",
-                                                                 "xdp", "socket", "verbs"};
+inline constexpr std::array<std::string_view, 7> kNicDriverNames{"pci",  "memif",  "tap",  "xdp",
+                                                                 "mlx5", "socket", "verbs"};
 inline constexpr std::array<std::string_view, 3> kMemifRoleNames{"server", "client", "mesh"};
 inline constexpr std::array<std::string_view, 3> kHostClassNames{"iommu", "no-iommu",
                                                                  "unprivileged"};

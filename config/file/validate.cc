@@ -100,7 +100,7 @@ class NicValidator {
 
   void validate_mtu() {
     const Key* known = find_key("nic", "mtu_bytes");
-    const bool is_of_nic = nic_.driver == NicDriver::kPci || nic_.driver == NicDriver::kXdp;
+    const bool is_of_nic = is_dpdk_nic(nic_.driver) || nic_.driver == NicDriver::kXdp;
     if (is_of_nic && nic_.mtu_bytes > known->max_pci)
       fault("mtu_bytes",
             fmt::format("mtu_bytes = {} is outside {}..{} bytes for driver = \"{}\"",
@@ -149,7 +149,7 @@ class NicValidator {
     if (is_mesh)
       fault("address", "address = \"auto\", but no router advertises itself in a mesh",
             "write an address: the NICs of a mesh are on no network");
-    else if (!is_of_userspace_tcp() || nic_.driver == NicDriver::kXdp)
+    else if (!is_of_userspace_tcp() || is_past_kernel(nic_.driver))
       fault("address",
             fmt::format("address = \"auto\" is not for driver = \"{}\": the kernel has the address",
                         driver()),
@@ -158,7 +158,7 @@ class NicValidator {
 
   bool is_of_userspace_tcp() const {
     return nic_.driver == NicDriver::kPci || nic_.driver == NicDriver::kMemif ||
-           nic_.driver == NicDriver::kTap || nic_.driver == NicDriver::kXdp;
+           nic_.driver == NicDriver::kTap || is_past_kernel(nic_.driver);
   }
 
   // Why no host can have this address; null: one can.
@@ -213,7 +213,7 @@ class NicValidator {
     const std::uint32_t listening = state_.fabric.messages.listen_port;
     // One for each process.
     const std::uint32_t last_listening = listening + nic_.processes - 1;
-    if (nic_.driver == NicDriver::kXdp && nic_.first_port <= last_listening &&
+    if (is_past_kernel(nic_.driver) && nic_.first_port <= last_listening &&
         listening <= nic_.last_port && state_.has(key("last_port")))
       fault("last_port",
             fmt::format("messages.listen_port = {}{} is among the source ports {}-{}", listening,
@@ -254,14 +254,16 @@ void validate_hugepages(ParseState& state) {
   }
   const auto& nics = state.fabric.nics;
   const auto pci = std::find_if(nics.begin(), nics.end(),
-                                [](const Nic& nic) { return nic.driver == NicDriver::kPci; });
+                                [](const Nic& nic) { return is_dpdk_nic(nic.driver); });
   if (page_kib == 0 && pci != nics.end() && !state.is_faulty("hugepages.page_kib") &&
       state.has(nic_key(static_cast<std::size_t>(pci - nics.begin()), "driver")))
-    state.find_fault("hugepages.page_kib",
-                     fmt::format("hugepages.page_kib = 0, but nic \"{}\" is on PCI and needs "
-                                 "hugepages",
-                                 pci->name),
-                     "write page_kib = 2048 (or 1048576) under [hugepages]");
+    state.find_fault(
+        "hugepages.page_kib",
+        fmt::format("hugepages.page_kib = 0, but nic \"{}\" {} and needs "
+                    "hugepages",
+                    pci->name,
+                    pci->driver == NicDriver::kPci ? "is on PCI" : "has driver = \"mlx5\""),
+        "write page_kib = 2048 (or 1048576) under [hugepages]");
 }
 
 void validate_host(ParseState& state) {

@@ -107,7 +107,7 @@ void validate_merged(ParseState& state) {
 // A queue's memory has two ends: queues that only one side has would have no receiver.
 void validate_queues(ParseState& state, std::size_t index) {
   const Nic& nic = state.fabric.nics[index];
-  if (nic.driver == NicDriver::kPci) return;
+  if (is_dpdk_nic(nic.driver)) return;
   if (nic.queues == kAutoQueues)
     return state.find_fault(
         nic_key(index, "queues"),

@@ -153,6 +153,9 @@ std::string unfit_reason(const View& view, const HostNic& nic) {
     return fmt::format("has {} virtual functions, which would lose their link", functions);
   if (nic.driver == "vfio-pci" || nic.driver.empty()) return {};
   const NicFamily* const family = family_of_kernel_driver(nic.driver);
+  if (family != nullptr && family->access == NicAccess::kBifurcated && !family->dpdk_driver.empty())
+    return fmt::format("has the driver {}, which keeps its NICs; --transport mlx5 shares them",
+                       nic.driver);
   if (family != nullptr && family->access == NicAccess::kBifurcated)
     return fmt::format("has the driver {}, which keeps its NICs; ztcp's TCP can't use it yet",
                        nic.driver);

@@ -3,7 +3,8 @@
  *
  * Checks that the plugin leaves these alone in the process that loads it: output, threads,
  * affinity, signal handlers and mask, environment, locale, umask, working directory, descriptors
- * across exec.
+ * across exec. And that no library of rdma-core is opened, which only RDMA devices and NICs with
+ * driver = "mlx5" need: their constructors and ibv_fork_init() change the process.
  *
  *   hygiene PLUGIN
  */
@@ -87,6 +88,16 @@ static void look(State* state) {
   umask(state->creation_mask);
 }
 
+static void require_no_rdma_core(const char* when) {
+  char line[4096];
+  FILE* maps = fopen("/proc/self/maps", "re");
+  REQUIRE(maps != NULL, "/proc/self/maps");
+  while (fgets(line, sizeof line, maps) != NULL)
+    REQUIRE(strstr(line, "/libibverbs.so") == NULL && strstr(line, "/libmlx5.so") == NULL,
+            "%s: a library of rdma-core is loaded: %s", when, line);
+  fclose(maps);
+}
+
 static void require_same(const State* before, const char* when) {
   State after;
   look(&after);
@@ -104,6 +115,7 @@ static void require_same(const State* before, const char* when) {
   REQUIRE(strcmp(before->locale, after.locale) == 0, "%s: locale", when);
   REQUIRE(strcmp(before->folder, after.folder) == 0, "%s: working directory", when);
   REQUIRE(before->creation_mask == after.creation_mask, "%s: umask", when);
+  require_no_rdma_core(when);
   free(after.environment);
   dup2(g_output, 2);
 }

@@ -337,7 +337,7 @@ class Documents(unittest.TestCase):
             row = {key: value.strip('"') for key, value in re.findall(r"\.(\w+)\s*=\s*(\"[^\"]*\"|[\w:]+)", family)}
             kernel = [row[key] for key in ("kernel_driver", "other_kernel_driver") if key in row]
             access = row.get("access", "NicAccess::kKernel").removeprefix("NicAccess::")
-            over = {"kTaken": f"`{row.get('dpdk_driver')}`", "kBifurcated": "AF_XDP", "kKernel": "AF_XDP", "kSockets": "no",
+            over = {"kTaken": f"`{row.get('dpdk_driver')}`", "kBifurcated": f"`{row['dpdk_driver']}`, AF_XDP" if "dpdk_driver" in row else "AF_XDP", "kKernel": "AF_XDP", "kSockets": "no",
                     "kRdma": "no"}
             rdma = {"kRdma": "itself"}.get(access, f"`{row['rdma_module']}`" if "rdma_module" in row else "")
             exact.append([row["name"], ", ".join(f"`{name}`" for name in kernel), over[access], rdma, row["found_in"],

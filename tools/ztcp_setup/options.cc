@@ -180,11 +180,11 @@ void add_selection(CLI::App& app, Raw& raw) {
       ->group(kGroup);
   app.add_option("--transport", raw.transport,
                  "ustack: ztcp takes the NICs over. xdp: ztcp's own TCP over AF_XDP, the NICs stay "
-                 "with the kernel. sockets: the kernel's TCP, no NIC is taken. "
-                 "verbs: RDMA "
+                 "with the kernel. mlx5: the same over DPDK's driver of ConnectX NICs. "
+                 "sockets: the kernel's TCP, no NIC is taken. verbs: RDMA "
                  "devices; default: as in the config, else ustack where each GPU can have a NIC")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"ustack", "xdp", "sockets", "verbs"}))
+      ->check(CLI::IsMember({"ustack", "xdp", "mlx5", "sockets", "verbs"}))
       ->group(kGroup);
   app.add_option("--nics", raw.nics,
                  "Take N NICs, or all, on a host without GPUs; any process may use them")
@@ -314,6 +314,7 @@ Options meaning_of(const CLI::App& app, Raw& raw) {
   if (!raw.transport.empty())
     request.transport = raw.transport == "sockets" ? Transport::kSockets
                         : raw.transport == "xdp"   ? Transport::kXdp
+                        : raw.transport == "mlx5"  ? Transport::kMlx5
                         : raw.transport == "verbs" ? Transport::kVerbs
                                                    : Transport::kUstack;
   request.selection.keep = {raw.keep.begin(), raw.keep.end()};

@@ -118,6 +118,7 @@ Result<Port> Port::open(const PortConfig& config) {
   if (!attached) return fail(Errc::kSystem, "rte_eal_alarm_set");
   if (!*attached) return std::move(*attached);
   Port& port = **attached;
+  if (config.steering) ZTCP_CHECK(mlx5::isolate(port.flow_port()));
   ZTCP_CHECK(port.configure());
   ZTCP_CHECK(port.size_rings());
   ZTCP_CHECK(port.create_pools());
@@ -129,8 +130,10 @@ Result<Port> Port::attach(const PortConfig& config) {
   // rte_dev_probe() has 127 bytes to tell other processes of the device, and since DPDK 24.11
   // rejects longer names: the path of a socket may be that long.
   const bool is_virtual = !config.arguments.empty();
+  const std::string probed =
+      config.pci_options.empty() ? config.device : config.device + "," + config.pci_options;
   const int rc = is_virtual ? rte_vdev_init(config.device.c_str(), config.arguments.c_str())
-                            : rte_dev_probe(config.device.c_str());
+                            : rte_dev_probe(probed.c_str());
   if (rc != 0)
     return fail(rc == -EEXIST || rc == -EBUSY ? Errc::kBusy : Errc::kNoDevice,
                 is_virtual ? "rte_vdev_init" : "rte_dev_probe", rc < 0 ? -rc : rte_errno);
@@ -238,10 +241,11 @@ Status Port::limit_queues(std::uint16_t most, bool spreads) {
 }
 
 // Some drivers report it only once they are started, and some report hash types that were not
-// requested.
+// requested. A rule of steering spreads by itself, whatever the port reports.
 std::shared_ptr<const wire::ReceiveSpread> Port::read_spread() const {
   rte_eth_dev_info info{};
-  if (config_.queues == 1 || rte_eth_dev_info_get(id_, &info) != 0 || info.reta_size == 0)
+  if (config_.queues == 1 || config_.steering || rte_eth_dev_info_get(id_, &info) != 0 ||
+      info.reta_size == 0)
     return nullptr;
   auto spread = std::make_shared<wire::ReceiveSpread>();
   std::array<std::uint8_t, UINT8_MAX> key{};
@@ -386,6 +390,7 @@ Status Port::start() {
   control(config_, [&] { rc = rte_eth_dev_start(id_); });
   if (rc != 0)
     return fail(config_.driver_copies ? Errc::kNoDevice : Errc::kSystem, "rte_eth_dev_start", -rc);
+  if (config_.steering) return mlx5::steer(flow_port(), *config_.steering, config_.queues);
   if (config_.is_ipv6) admit_groups();
   return admit_vlan();
 }

@@ -8,11 +8,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/address.h"
 #include "core/result.h"
+#include "transport/link/mlx5/flow_steering.h"
+#include "transport/link/xdp/program.h"
 #include "transport/wire/receive_spread.h"
 
 struct rte_mempool;
@@ -23,8 +26,9 @@ namespace ztcp::link {
 inline constexpr std::uint16_t kTxHeaderRoomBytes = 256;
 
 struct PortConfig {
-  std::string device;     // "net_memif0" or "0000:3b:00.0".
-  std::string arguments;  // For a virtual device's driver, made from typed values.
+  std::string device;       // "net_memif0" or "0000:3b:00.0".
+  std::string arguments;    // For a virtual device's driver, made from typed values.
+  std::string pci_options;  // For the driver of a NIC on PCI: "vf_nl_en=0".
   std::uint16_t mtu_bytes = 1500;
   std::uint16_t vlan_id = 0;  // VLAN that a filtering device must accept; 0: untagged frames only.
   bool is_ipv6 = false;  // Of received packets: the queue is chosen by its addresses and ports, and
@@ -50,6 +54,9 @@ struct PortConfig {
   // (vmxnet3): so there are no more buffers than the ring holds. Set here for drivers known to do
   // it.
   bool drops_at_full_ring = false;
+  // The kernel keeps the NIC, its MAC addresses and groups: only these segments come here.
+  std::optional<xdp::Steering> steering;
+  mlx5::FlowCalls flow_calls;
 };
 
 // The longest payload, headers aside, that `buffers` of `buffer_bytes` hold.
@@ -129,6 +136,7 @@ class Port {
   Status set_up_queues();
   Status admit_vlan();
   void admit_groups();
+  mlx5::FlowPort flow_port() const { return {id_, config_.device, config_.flow_calls}; }
 
   static constexpr std::uint16_t kNoPort = 0xffff;
   PortConfig config_;

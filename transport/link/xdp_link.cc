@@ -26,29 +26,11 @@ using hugepage::kXdpTxChunks;
 using hugepage::XdpChunks;
 using xdp::Attachment;
 using xdp::HostTables;
-using xdp::InterfaceFacts;
 using xdp::Socket;
 
 tl::unexpected<Error> refuse(const XdpConfig& config, Errc code, const std::string& why) {
   log::warn("xdp {}: {}", config.interface, why);
   return fail(code, "AF_XDP");
-}
-
-Result<InterfaceFacts> find_interface(const XdpConfig& config) {
-  netlink::Session kernel = ZTCP_TRY(netlink::Session::open());
-  const auto found = ZTCP_TRY(xdp::read_interface(kernel, config.interface));
-  if (!found)
-    return refuse(config, Errc::kBadConfig,
-                  "no such interface in this network namespace; see ip link");
-  if (const std::string why = ZTCP_TRY(xdp::obstacle_on(kernel, *found)); !why.empty())
-    return refuse(config, Errc::kBadConfig, "it " + why + "; choose another interface");
-  if (found->mtu_bytes < config.mtu_bytes)
-    return refuse(
-        config, Errc::kBadConfig,
-        fmt::format("its MTU is {}, mtu_bytes = {} in the config; run: ip link set {} "
-                    "mtu {}",
-                    found->mtu_bytes, config.mtu_bytes, config.interface, config.mtu_bytes));
-  return *found;
 }
 
 std::string advice_for(const Error& error, const XdpConfig& config, std::uint32_t queue) {
@@ -128,7 +110,7 @@ std::string describe(const XdpPort& port, const std::vector<std::uint32_t>& queu
 Result<std::vector<std::unique_ptr<Link>>> open_xdp(const XdpConfig& config) {
   auto port = std::make_shared<XdpPort>();
   port->config = config;
-  port->interface = ZTCP_TRY(find_interface(config));
+  port->interface = ZTCP_TRY(xdp::find_interface("xdp", config.interface, config.mtu_bytes));
   const std::uint32_t queues = xdp::receive_queues(config.interface);
   if (queues > xdp::kMostQueues)
     return refuse(config, Errc::kBadConfig,

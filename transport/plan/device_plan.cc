@@ -258,7 +258,7 @@ DeviceFacts facts_of(const config::Fabric& fabric, std::size_t index) {
   facts.count = fabric.nics.size();
   facts.numa_node = nic.numa_node;
   facts.speed_mbps = nic.speed_mbps;
-  facts.is_on_pci = nic.driver == config::NicDriver::kPci;
+  facts.is_on_pci = config::is_dpdk_nic(nic.driver);
   facts.told_lanes = nic.queues;
   facts.most_lanes = most_lanes(nic);
   return facts;

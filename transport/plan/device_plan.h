@@ -47,8 +47,7 @@ constexpr std::size_t mesh_lanes(std::size_t cpus, std::size_t ranks) {
 // CPUs that a NIC with a configured number of workers keeps busy at once. With "auto" there are no
 // more lanes than CPUs for them.
 constexpr std::size_t busy_cpus(const config::Nic& nic, std::size_t workers) {
-  const bool has_told_lanes =
-      nic.driver == config::NicDriver::kPci && nic.queues != config::kAutoQueues;
+  const bool has_told_lanes = config::is_dpdk_nic(nic.driver) && nic.queues != config::kAutoQueues;
   return kOtherThreads + (has_told_lanes ? nic.queues : 1) + workers;
 }
 

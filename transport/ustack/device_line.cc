@@ -19,6 +19,8 @@ std::string nic_text(const config::Nic& nic) {
       return fmt::format("memif {} {}", nic.memif_socket, nic.memif_id);
     case NicDriver::kTap:
       return "tap " + nic.tap_interface;
+    case NicDriver::kMlx5:
+      return "mlx5 on " + nic.interface;
     case NicDriver::kXdp:
       return "AF_XDP on " + nic.interface;
     case NicDriver::kSocket:
@@ -41,7 +43,7 @@ std::string gpu_text(const config::Nic& nic) {
 }
 
 std::string pages_text(const config::Fabric& fabric, const config::Nic& nic) {
-  if (nic.driver != NicDriver::kPci || fabric.hugepages.page_kib == 0) return "no hugepages";
+  if (!config::is_dpdk_nic(nic.driver) || fabric.hugepages.page_kib == 0) return "no hugepages";
   return fmt::format("{} MiB pages, at most {} MiB for each GPU of a process",
                      fabric.hugepages.page_kib / 1024, fabric.hugepages.per_process_mib);
 }
@@ -56,6 +58,7 @@ std::string path_text(const config::Fabric& fabric, const config::Nic& nic) {
       return "shared memory inside this machine; sends copy once: no NIC reads user memory";
     case NicDriver::kTap:
       return "kernel bypass off: frames go through a tap device, which copies them";
+    case NicDriver::kMlx5:
     case NicDriver::kXdp:
       return "kernel bypass for ztcp's TCP ports; the interface stays with the kernel; sends copy "
              "once";

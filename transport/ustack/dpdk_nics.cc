@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The NicSource of the product: DPDK ports, tap and AF_XDP interfaces and memory meshes, claimed by
-// lock files.
+// The NicSource of the product: DPDK ports, tap, AF_XDP and mlx5 interfaces and memory meshes,
+// claimed by lock files.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -24,6 +24,7 @@
 #include "transport/link/claim.h"
 #include "transport/link/dpdk_link.h"
 #include "transport/link/eal.h"
+#include "transport/link/mlx5_link.h"
 #include "transport/link/shm_link.h"
 #include "transport/link/tap_link.h"
 #include "transport/link/xdp_link.h"
@@ -92,9 +93,10 @@ class DpdkNics final : public NicSource {
     if (has_room_for_.empty())
       for (const config::Nic* one : expected_with(nic)) has_room_for_.insert(one->name);
     Result<std::vector<std::unique_ptr<link::Link>>> opened =
-        nic.driver == config::NicDriver::kPci   ? open_pci(nic)
-        : nic.driver == config::NicDriver::kXdp ? link::open_xdp(xdp_config(nic, claim.slot()))
-                                                : open_each(nic);
+        nic.driver == config::NicDriver::kPci    ? open_pci(nic)
+        : nic.driver == config::NicDriver::kMlx5 ? link::open_mlx5(mlx5_config(nic))
+        : nic.driver == config::NicDriver::kXdp  ? link::open_xdp(xdp_config(nic, claim.slot()))
+                                                 : open_each(nic);
     if (!opened && opened.error().code == Errc::kOutOfMemory && !has_room_for_.contains(nic.name))
       log::warn(
           "{}: this process reserved DPDK's memory for {} before it drove GPU {}, and that memory "
@@ -147,6 +149,7 @@ class DpdkNics final : public NicSource {
       }
       case config::NicDriver::kPci:  // One port has all queues.
       case config::NicDriver::kXdp:
+      case config::NicDriver::kMlx5:
       case config::NicDriver::kSocket:
       case config::NicDriver::kVerbs:
         break;
@@ -224,7 +227,10 @@ class DpdkNics final : public NicSource {
     const ProcessGpus gpus = probe_ != nullptr ? probe_() : ProcessGpus{};
     for (const std::size_t i : expected_nics(fabric_.nics, gpus)) {
       const config::Nic& nic = fabric_.nics[i];
-      if (nic.driver == opened.driver && nic.name != opened.name) expected.push_back(&nic);
+      const bool shares_memory =
+          nic.driver == opened.driver ||
+          (config::is_dpdk_nic(nic.driver) && config::is_dpdk_nic(opened.driver));
+      if (shares_memory && nic.name != opened.name) expected.push_back(&nic);
     }
     return expected;
   }
@@ -260,6 +266,23 @@ class DpdkNics final : public NicSource {
     return out;
   }
 
+  link::Mlx5Config mlx5_config(const config::Nic& nic) const {
+    link::Mlx5Config out;
+    out.eal = hugepage_memory(nic);
+    out.interface = nic.interface;
+    out.steering = {.address = nic.address.address,
+                    .listen_port = fabric_.messages.listen_port,
+                    .first_port = nic.first_port,
+                    .last_port = nic.last_port};
+    out.mtu_bytes = nic.mtu_bytes;
+    out.numa_node = nic.numa_node;
+    out.queues = queues_of(nic);
+    out.fewer_queues_will_do = nic.queues == config::kAutoQueues;
+    out.rx_frames = hugepage::receive_frames(out.queues);
+    out.counts_drops = stats::process_page() != nullptr;
+    return out;
+  }
+
   link::PciConfig pci_config(const config::Nic& nic) const {
     link::PciConfig out;
     out.address = nic.pci;
@@ -276,7 +299,8 @@ class DpdkNics final : public NicSource {
     return out;
   }
 
-  // Hugepages for NICs on PCI, on the NUMA node of each, at most per_process_mib for each GPU.
+  // Hugepages for NICs with a driver of DPDK, on the NUMA node of each, at most per_process_mib for
+  // each GPU.
   link::EalConfig hugepage_memory(const config::Nic& opened) const {
     link::EalConfig out;
     out.memory = link::EalMemory::kHugepages;

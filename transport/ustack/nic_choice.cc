@@ -98,7 +98,7 @@ std::string obstacle(const config::Nic& nic, const ListenAddress& peer) {
   const IpAddress own = nic.address.address;
   // The kernel knows the routes of its own interface.
   const bool has_gateway =
-      nic.driver == config::NicDriver::kXdp || (nic.gateway.has_value() && !own.is_link_local_v6());
+      config::is_past_kernel(nic.driver) || (nic.gateway.has_value() && !own.is_link_local_v6());
   if (nic.address == config::kAutoAddress && !address.is_v4()) return {};  // Not taken yet.
   if (own.is_v4() == address.is_v4() &&
       (nic.address.contains(address) || address.is_link_local_v6() || has_gateway))

@@ -53,7 +53,7 @@ Result<EngineConfig> engine_config(const config::Fabric& fabric, const config::N
   out.stack.address = out.stack.finds_address ? IpPrefix(IpAddress(), 128) : nic.address;
   out.stack.gateway = nic.gateway.value_or(IpAddress());
   out.stack.finds_router = nic.gateway == config::kAutoGateway;
-  if (nic.driver == config::NicDriver::kXdp) {
+  if (config::is_past_kernel(nic.driver)) {
     // Every destination counts as a neighbour: the link answers with the MAC address of the
     // kernel's next hop.
     out.stack.address.length = 0;
@@ -114,7 +114,7 @@ DeviceProperties device_properties(const config::Fabric& fabric, const config::N
     if (realpath(link.c_str(), resolved) != nullptr) out.pci_path = resolved;
   }
   for (const std::uint8_t byte : nic.mac.bytes) out.guid = out.guid << 8U | byte;
-  if (nic.driver == config::NicDriver::kXdp) {
+  if (config::is_past_kernel(nic.driver)) {
     out.pci_path = pci_path_of(sys_root, sys_root + "/class/net/" + nic.interface + "/device");
     out.guid = std::hash<std::string>()(nic.interface);
   }

@@ -59,6 +59,7 @@ std::string carrier_advice(const config::Nic& nic) {
     case config::NicDriver::kTap:
       return fmt::format("is the interface up? See ip link show {}", nic.tap_interface);
     case config::NicDriver::kXdp:
+    case config::NicDriver::kMlx5:
       return fmt::format("is the interface up, and its cable in? See ip link show {}",
                          nic.interface);
     case config::NicDriver::kPci:
@@ -401,6 +402,7 @@ bool carries(const config::Nic& nic) {
     case config::NicDriver::kMemif:
     case config::NicDriver::kTap:
     case config::NicDriver::kXdp:
+    case config::NicDriver::kMlx5:
       return true;
     case config::NicDriver::kSocket:
     case config::NicDriver::kVerbs:

@@ -109,6 +109,9 @@ INSTANTIATE_TEST_SUITE_P(
                  "without an IOMMU user pages may move"},
         LineCase{"tap", config::NicDriver::kTap, config::HostClass::kUnprivileged,
                  "kernel bypass off"},
+        LineCase{"mlx5", config::NicDriver::kMlx5, config::HostClass::kUnprivileged,
+                 "2 MiB pages, at most 5120 MiB for each GPU of a process; kernel bypass for "
+                 "ztcp's TCP ports; the interface stays with the kernel"},
         LineCase{"xdp", config::NicDriver::kXdp, config::HostClass::kUnprivileged,
                  "kernel bypass for ztcp's TCP ports; the interface stays with the kernel"}),
     [](const auto& row) { return row.param.name; });

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Chooses the interfaces of PCI NICs for a fabric of kernel sockets, or of AF_XDP. Nothing is taken
-// from the kernel, so obstacles to ztcp's own TCP on PCI, such as the driver, do not matter here;
-// neither does a bond to kernel sockets.
+// Chooses the interfaces of PCI NICs for a fabric of kernel sockets, AF_XDP or mlx5. Nothing is
+// taken from the kernel, so obstacles to ztcp's own TCP on PCI, such as the driver, do not matter
+// here; neither does a bond to kernel sockets.
 #include <algorithm>
 #include <optional>
 #include <tuple>
@@ -21,13 +21,21 @@ namespace {
 
 using config::Severity;
 
+constexpr const char* kMlx5Driver = "mlx5_core";
+
+Transport way_over(const PlanInput& input) {
+  const auto wanted = input.transport();
+  return wanted == Transport::kXdp || wanted == Transport::kMlx5 ? *wanted : Transport::kSockets;
+}
+
 class InterfaceChooser {
  public:
   InterfaceChooser(const PlanInput& input, Plan& plan)
       : input_(input),
         plan_(plan),
         addresses_(input.host.addresses()),
-        past_kernel_(input.transport() == Transport::kXdp) {}
+        over_(way_over(input)),
+        past_kernel_(over_ != Transport::kSockets) {}
 
   bool choose() {
     const std::size_t faults = plan_.notes.size();
@@ -47,7 +55,7 @@ class InterfaceChooser {
     std::optional<std::string> at = first;
     for (std::size_t level = 0; at && level < kDeepest; ++level) {
       names.push_back(*at);
-      if (past_kernel_) break;  // AF_XDP works on the NIC's own interface.
+      if (past_kernel_) break;  // These work on the NIC's own interface.
       const config::Interface* lower = plan_.network.find(*at);
       std::vector<std::pair<std::uint16_t, std::string>> vlans;
       for (const config::Interface& one : plan_.network.interfaces)
@@ -127,7 +135,9 @@ class InterfaceChooser {
     if (has_name_of(input_.request.selection.keep, nic)) return "was named by --keep";
     if (!own.is_up) return fmt::format("is down ({})", own.interface);
     if (!own.is_running) return fmt::format("has no carrier ({})", own.interface);
-    if (past_kernel_)
+    if (over_ == Transport::kMlx5 && nic.driver != kMlx5Driver)
+      return fmt::format("has the driver {}, not {}", nic.driver, kMlx5Driver);
+    if (over_ == Transport::kXdp)
       if (std::string why = input_.host.xdp_obstacle(own.interface); !why.empty()) return why;
     for (const config::HostNic& other : plan_.topology.nics)
       if (&other < &nic && other.unfit.empty() && other.address_interface == own.interface)
@@ -151,7 +161,7 @@ class InterfaceChooser {
               Severity::kFault, "nics", nic.name,
               fmt::format("{} is taken by ztcp, so the kernel has no interface for it", nic.pci),
               fmt::format("sudo ztcp_setup --undo, then sudo ztcp_setup --transport {}",
-                          past_kernel_ ? "xdp" : "sockets"));
+                          name_of(over_)));
         continue;
       }
       if (on_pci) continue;
@@ -174,7 +184,8 @@ class InterfaceChooser {
 
   config::Problem nothing_to_use() const {
     if (past_kernel_)
-      return {"this machine", "no interface of a NIC on PCI is usable for AF_XDP",
+      return {"this machine",
+              fmt::format("no interface of a NIC on PCI is usable for {}", title_of(over_)),
               "sudo ztcp_setup --transport sockets uses bonds and VLANs, too"};
     return {"this machine", "no interface of a NIC on PCI is usable for kernel sockets",
             "sudo ip address add ADDRESS/LENGTH dev IFNAME; or no config at all: "
@@ -184,6 +195,7 @@ class InterfaceChooser {
   const PlanInput& input_;
   Plan& plan_;
   const std::vector<LocalAddress> addresses_;
+  const Transport over_;
   const bool past_kernel_;
 };
 
@@ -253,19 +265,26 @@ bool has_queue_for_each_process(const PlanInput& input, Plan& plan) {
 }  // namespace
 
 bool choose_interfaces(const PlanInput& input, std::string why, Plan& plan) {
-  const bool past_kernel = input.transport() == Transport::kXdp;
+  const Transport over = way_over(input);
   config::Topology seen = plan.topology;
   if (!InterfaceChooser(input, plan).choose()) {
     plan.topology = std::move(seen);
     return false;
   }
-  if (past_kernel && !has_queue_for_each_process(input, plan)) {
+  if (over == Transport::kXdp && !has_queue_for_each_process(input, plan)) {
     plan.pairs.clear();
     plan.topology = std::move(seen);
     return false;
   }
-  plan.sockets = SocketsChoice{past_kernel, std::move(why),
-                               faster_way(input, seen, way_past_kernel(input, plan))};
+  if (over == Transport::kMlx5 && chosen_interfaces(plan) < plan.topology.gpus.size())
+    plan.note(Severity::kWarning, "transport", title_of(over),
+              fmt::format("{} for {}: an interface serves one process at a time, so a job with a "
+                          "process for each GPU fails",
+                          counted(chosen_interfaces(plan), "interface"),
+                          counted(plan.topology.gpus.size(), "GPU")),
+              "sudo ztcp_setup --transport sockets, or one process for all GPUs");
+  plan.sockets =
+      SocketsChoice{over, std::move(why), faster_way(input, seen, way_past_kernel(input, plan))};
   return true;
 }
 

@@ -125,8 +125,9 @@ void choose_nics(const PlanInput& input, Plan& plan) {
     choose_interfaces(input, request.transport ? "--transport sockets" : "as in the config", plan);
     return;
   }
-  if (wanted == Transport::kXdp) {
-    choose_interfaces(input, request.transport ? "--transport xdp" : "as in the config", plan);
+  if (wanted == Transport::kXdp || wanted == Transport::kMlx5) {
+    const char* const asked = wanted == Transport::kXdp ? "--transport xdp" : "--transport mlx5";
+    choose_interfaces(input, request.transport ? asked : "as in the config", plan);
     return;
   }
   if (wanted == Transport::kVerbs)

@@ -47,6 +47,8 @@ config::NicDriver driver_of(Transport transport) {
       return config::NicDriver::kSocket;
     case Transport::kXdp:
       return config::NicDriver::kXdp;
+    case Transport::kMlx5:
+      return config::NicDriver::kMlx5;
     case Transport::kVerbs:
       return config::NicDriver::kVerbs;
     case Transport::kUstack:

@@ -100,17 +100,20 @@ void describe_port(const Plan& plan, const config::HostNic& found, config::Nic& 
 
 // Ports that Linux gives to no connection by default. The config's own stay, and so does a larger
 // number of processes.
-void describe_past_kernel(Host& host, const config::HostNic& found, std::uint16_t processes,
+void describe_past_kernel(const PlanInput& input, const config::HostNic& found, const Plan& plan,
                           config::Nic& nic) {
   constexpr std::uint32_t kMostMtuBytes = 9216;
-  if (nic.driver != config::NicDriver::kXdp) {
+  if (!config::is_past_kernel(nic.driver)) {
     nic.first_port = 61000;
     nic.last_port = 65535;
   }
-  nic.driver = config::NicDriver::kXdp;
-  nic.processes = std::max(nic.processes, processes);
-  nic.mtu_bytes = static_cast<std::uint16_t>(
-      std::min({found.mtu_bytes, kMostMtuBytes, config::largest_xdp_mtu(host)}));
+  const bool is_xdp = plan.sockets->over == Transport::kXdp;
+  nic.driver = is_xdp ? config::NicDriver::kXdp : config::NicDriver::kMlx5;
+  nic.processes = is_xdp ? std::max(nic.processes, processes_of_each(plan)) : std::uint16_t{1};
+  const std::uint32_t most = is_xdp ? config::largest_xdp_mtu(input.host) : kMostMtuBytes;
+  nic.mtu_bytes = static_cast<std::uint16_t>(std::min({found.mtu_bytes, kMostMtuBytes, most}));
+  if (is_xdp && nic.queues == config::kAutoQueues) nic.queues = 1;
+  if (!is_xdp) nic.queues = input.request.queues.value_or(nic.queues);
 }
 
 }  // namespace
@@ -168,8 +171,8 @@ std::vector<config::Nic> describe_kernel_nics(const PlanInput& input, const Plan
       describe_port(plan, *one, nic);
     } else {
       nic.interface = one->address_interface;
-      if (plan.sockets->past_kernel)
-        describe_past_kernel(input.host, *one, processes_of_each(plan), nic);
+      if (plan.sockets->is_past_kernel())
+        describe_past_kernel(input, *one, plan, nic);
       else
         nic.driver = config::NicDriver::kSocket;
     }

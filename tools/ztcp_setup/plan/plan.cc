@@ -66,7 +66,7 @@ bool needs_peer_memory(const config::GpuDirect& found) {
 void make_resources(const PlanInput& input, const config::Fabric& fabric, Plan& plan) {
   PlanParts parts;
   parts.pages = plan.pages;
-  if (plan.takes_nics()) parts.boot = boot_resources(input, fabric.hugepages.page_kib, plan);
+  if (plan.is_over_dpdk()) parts.boot = boot_resources(input, fabric.hugepages.page_kib, plan);
   // Comments of the operator stay, as long as no value changes.
   parts.config_text =
       input.existing && *input.existing == fabric ? input.existing_text : to_toml(fabric);
@@ -81,9 +81,10 @@ void make_resources(const PlanInput& input, const config::Fabric& fabric, Plan& 
   parts.unit_text = input.unit_text;
   parts.wants_peer_memory = plan.verbs && needs_peer_memory(plan.verbs->gpu_direct);
   plan.resources = plan.awaits_reboot ? parts.boot : resources_for(fabric, parts, input.host);
-  if (plan.takes_nics() && !has_packaged_unit(input.host) && input.unit_text.empty())
+  if (plan.is_over_dpdk() && !has_packaged_unit(input.host) && input.unit_text.empty())
     plan.note(Severity::kWarning, "boot", kUnit,
-              "is not installed, so NICs and pages are lost at the next boot",
+              plan.takes_nics() ? "is not installed, so NICs and pages are lost at the next boot"
+                                : "is not installed, so pages are lost at the next boot",
               "install ztcp from its package, or run ztcp_setup after each boot");
 }
 
@@ -113,6 +114,8 @@ std::optional<Transport> PlanInput::transport() const {
       return Transport::kSockets;
     case config::NicDriver::kXdp:
       return Transport::kXdp;
+    case config::NicDriver::kMlx5:
+      return Transport::kMlx5;
     case config::NicDriver::kVerbs:
       return Transport::kVerbs;
     default:
@@ -120,10 +123,43 @@ std::optional<Transport> PlanInput::transport() const {
   }
 }
 
+const char* name_of(Transport transport) {
+  switch (transport) {
+    case Transport::kXdp:
+      return "xdp";
+    case Transport::kMlx5:
+      return "mlx5";
+    case Transport::kSockets:
+      return "sockets";
+    case Transport::kVerbs:
+      return "verbs";
+    case Transport::kUstack:
+      break;
+  }
+  return "ustack";
+}
+
+const char* title_of(Transport transport) {
+  switch (transport) {
+    case Transport::kXdp:
+      return "AF_XDP";
+    case Transport::kMlx5:
+      return "DPDK's mlx5 driver";
+    case Transport::kSockets:
+      return "kernel sockets";
+    case Transport::kVerbs:
+      return "RDMA devices";
+    case Transport::kUstack:
+      break;
+  }
+  return "NICs of ztcp's own";
+}
+
 bool is_same(const config::Nic& nic, const config::HostNic& one) {
   switch (nic.driver) {
     case config::NicDriver::kSocket:
     case config::NicDriver::kXdp:
+    case config::NicDriver::kMlx5:
       return !one.rdma && one.address_interface == nic.interface;
     case config::NicDriver::kVerbs:
       return one.rdma && one.rdma->device == nic.device && one.rdma->port == nic.device_port;
@@ -188,7 +224,7 @@ Plan make_plan(const PlanInput& input) {
   decide_speeds(input, plan, fabric.nics);
   decide_host(input, plan, fabric);
   fabric.hugepages = {};
-  if (plan.takes_nics()) take_pages(decide_pages(input, fabric.nics, plan.notes), fabric, plan);
+  if (plan.is_over_dpdk()) take_pages(decide_pages(input, fabric.nics, plan.notes), fabric, plan);
   make_resources(input, fabric, plan);
   plan.fabric = std::move(fabric);
   return plan;

@@ -39,9 +39,11 @@ struct PlanInput {
 
 // The decision that all GPUs of this host use interfaces that stay with the kernel.
 struct SocketsChoice {
-  bool past_kernel = false;  // By AF_XDP; else over the kernel's TCP.
-  std::string why;           // "--transport sockets", "4 GPUs need 4 NICs of their own, ..."
-  std::string faster_way;    // How to get ztcp's own TCP.
+  // ztcp's own TCP past the kernel, kXdp or kMlx5; else the kernel's, kSockets.
+  Transport over = Transport::kSockets;
+  std::string why;         // "--transport sockets", "4 GPUs need 4 NICs of their own, ..."
+  std::string faster_way;  // How to get ztcp's own TCP.
+  bool is_past_kernel() const { return over != Transport::kSockets; }
 };
 
 // The decision that all GPUs use RDMA devices.
@@ -59,6 +61,9 @@ struct Plan {
   std::optional<SocketsChoice> sockets;  // With neither choice: ztcp's own TCP.
   std::optional<VerbsChoice> verbs;
   bool takes_nics() const { return !sockets && !verbs; }
+  bool is_over_dpdk() const {
+    return takes_nics() || (sockets && sockets->over == Transport::kMlx5);
+  }
   // Absent: nothing can be set up; the notes give the reasons.
   std::optional<config::Fabric> fabric;
   std::vector<NodePages> pages;
@@ -77,6 +82,10 @@ struct Plan {
   std::uint64_t hugepage_mib() const;
   bool has_faults() const;
 };
+
+// "mlx5", as --transport has it; and as a sentence has it: "AF_XDP".
+const char* name_of(Transport transport);
+const char* title_of(Transport transport);
 
 // Whether the config's NIC is this NIC of the machine.
 bool is_same(const config::Nic& nic, const config::HostNic& one);

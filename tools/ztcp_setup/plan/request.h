@@ -22,8 +22,8 @@ enum class Mode : std::uint8_t {
 };
 
 // The transport of a host's fabric: ztcp's own TCP, which takes NICs from the kernel, or goes past
-// it with AF_XDP; the kernel's TCP; or RDMA devices.
-enum class Transport : std::uint8_t { kUstack, kXdp, kSockets, kVerbs };
+// it with AF_XDP or DPDK's driver of ConnectX NICs; the kernel's TCP; or RDMA devices.
+enum class Transport : std::uint8_t { kUstack, kXdp, kMlx5, kSockets, kVerbs };
 
 struct PlanRequest {
   // All fit NICs: --nics all.

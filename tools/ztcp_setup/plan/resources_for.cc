@@ -31,11 +31,16 @@ class Wanted {
     // Kernel interfaces need nothing, and RDMA devices little.
     if (has_nics(is_past_kernel)) {
       want_limits();
+      if (has_nics(is_mlx5)) {
+        want_pages();
+        want_mount();
+      }
       want_folders();
-      add("file system for XDP programs", resource::Mount{config::kBpfFolder, "bpf", "mode=755"});
+      if (has_nics(is_xdp))
+        add("file system for XDP programs", resource::Mount{config::kBpfFolder, "bpf", "mode=755"});
       want_ports();
       for (const config::Nic& nic : fabric_.nics)
-        if (is_past_kernel(nic)) want_program(nic);
+        if (is_xdp(nic)) want_program(nic);
       want_config();
       want_unit();
       return std::move(resources_);
@@ -63,9 +68,9 @@ class Wanted {
  private:
   static bool is_on_pci(const config::Nic& nic) { return nic.driver == config::NicDriver::kPci; }
   static bool is_on_rdma(const config::Nic& nic) { return nic.driver == config::NicDriver::kVerbs; }
-  static bool is_past_kernel(const config::Nic& nic) {
-    return nic.driver == config::NicDriver::kXdp;
-  }
+  static bool is_xdp(const config::Nic& nic) { return nic.driver == config::NicDriver::kXdp; }
+  static bool is_mlx5(const config::Nic& nic) { return nic.driver == config::NicDriver::kMlx5; }
+  static bool is_past_kernel(const config::Nic& nic) { return config::is_past_kernel(nic.driver); }
   bool has_nics(bool (*kind)(const config::Nic&)) const {
     return std::any_of(fabric_.nics.begin(), fabric_.nics.end(), kind);
   }
@@ -80,8 +85,8 @@ class Wanted {
   bool for_root_only() const { return user().empty() && group().empty(); }
 
   // The IOMMU's mappings count as locked memory, and so does memory registered with RDMA devices
-  // and that of AF_XDP sockets. Root may lock any amount; sessions get their limit from PAM; jobs
-  // of a service inherit the service's.
+  // and that of AF_XDP sockets and mlx5 NICs. Root may lock any amount; sessions get their limit
+  // from PAM; jobs of a service inherit the service's.
   void want_limits() {
     if (for_root_only()) return;
     if (fabric_.host.host_class != config::HostClass::kIommu && !has_nics(is_on_rdma) &&

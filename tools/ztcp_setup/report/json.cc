@@ -106,7 +106,7 @@ std::string to_json(const Plan& plan, const std::vector<Preview>& changes, const
   if (plan.fabric) {
     json["transport"] = {{"name", "ustack"}};
     if (plan.sockets)
-      json["transport"] = {{"name", plan.sockets->past_kernel ? "xdp" : "sockets"},
+      json["transport"] = {{"name", name_of(plan.sockets->over)},
                            {"why", plan.sockets->why},
                            {"faster_way", plan.sockets->faster_way}};
     if (plan.verbs)
@@ -118,7 +118,7 @@ std::string to_json(const Plan& plan, const std::vector<Preview>& changes, const
     json["host_class"] = {{"letter", std::string(1, facts.letter)},
                           {"name", config::name_of(plan.fabric->host.host_class)},
                           {"meaning", facts.meaning}};
-    if (plan.takes_nics())
+    if (plan.is_over_dpdk())
       json["hugepages"] = {{"total_mib", plan.hugepage_mib()},
                            {"per_gpu_mib", plan.fabric->hugepages.per_process_mib},
                            {"spare_mib", plan.spare_mib},

@@ -233,10 +233,11 @@ std::string decisions_text(const Plan& plan) {
   const HostClassFacts facts = facts_of(fabric.host.host_class);
   std::string out = pairs_text(plan) + left_alone_text(plan);
   out += fmt::format("\nHost class {}: {}.\n", facts.letter, facts.meaning);
-  if (plan.sockets && plan.sockets->past_kernel)
+  if (plan.sockets && plan.sockets->is_past_kernel())
     out += fmt::format(
-        "Transport: ztcp's own TCP over AF_XDP for the whole host ({}); no NIC is taken.\n",
-        plan.sockets->why);
+        "Transport: ztcp's own TCP over {} for the whole host ({}); no NIC is taken, and no driver "
+        "changes.\n",
+        title_of(plan.sockets->over), plan.sockets->why);
   else if (plan.sockets)
     out += fmt::format(
         "Transport: kernel sockets for the whole host ({}); no NIC is taken.\nFaster: {}.\n",
@@ -245,13 +246,13 @@ std::string decisions_text(const Plan& plan) {
     out += fmt::format(
         "Transport: RDMA devices for the whole host ({}); no NIC is taken.\nGPUDirect RDMA: {}.\n",
         plan.verbs->why, config::to_string(plan.verbs->gpu_direct));
-  else
+  if (plan.is_over_dpdk())
     out += fmt::format("Hugepages: {} = {} x {} + {}, as pages of {}.\n", gib(plan.hugepage_mib()),
                        counted(plan.pairs.size(), plan.pairs.front().gpu ? "GPU" : "NIC"),
                        gib(fabric.hugepages.per_process_mib), gib(plan.spare_mib),
                        hugepage::page_name(fabric.hugepages.page_kib));
   const std::uint32_t queues = fabric.nics.front().queues;
-  if (plan.takes_nics() && queues != 1)
+  if (plan.is_over_dpdk() && queues != 1)
     out += fmt::format("Queues of a NIC: {}, each with a poller.\n",
                        queues == config::kAutoQueues ? "as its speed and the CPUs allow (auto)"
                                                      : fmt::format("{}", queues));

@@ -58,8 +58,7 @@ Planner planner(Host& host, const Options& options, Scope scope) {
     Planned planned{plan->resources, scope, {}, ""};
     for (const config::Check& note : plan->notes) planned.notes.push_back(note.problem);
     if (plan->sockets)
-      planned.success = plan->sockets->past_kernel ? "setup successfully, over AF_XDP"
-                                                   : "setup successfully, over kernel sockets";
+      planned.success = fmt::format("setup successfully, over {}", title_of(plan->sockets->over));
     if (plan->verbs) planned.success = "setup successfully, over RDMA devices";
     if (plan->awaits_reboot) {
       // The next run applies the other resources: present ones stay.

@@ -20,6 +20,7 @@ std::string obstacle(const config::Fabric& fabric, const std::string& device) {
       case config::NicDriver::kMemif:
       case config::NicDriver::kTap:
       case config::NicDriver::kXdp:
+      case config::NicDriver::kMlx5:
         return {};
       case config::NicDriver::kSocket:
         return fmt::format(

@@ -184,7 +184,7 @@ std::optional<IpAddress> HostTables::next_hop(IpAddress destination) {
   const auto told = std::find(told_unreachable_.begin(), told_unreachable_.end(), destination);
   if (told == told_unreachable_.end()) {
     told_unreachable_.push_back(destination);
-    log::warn("xdp {}: no route to {} through it: {}; see ip route get {} oif {}",
+    log::warn("{} {}: no route to {} through it: {}; see ip route get {} oif {}", config_.kind,
               config_.interface.name, to_string(destination),
               is_local ? "it is an address of this host, whose frames no NIC carries"
                        : (done ? "the kernel routes it elsewhere"
@@ -228,17 +228,17 @@ void HostTables::look_at_interface() {
   if (!read) return;  // Tried again.
   const auto& now = *read;
   if (!now) return lose(LinkState::kGone, "was removed");
-  if (now->program_id != config_.program_id)
+  if (config_.program_id != 0 && now->program_id != config_.program_id)
     return lose(LinkState::kDetached,
                 now->program_id == 0 ? "has lost its XDP program" : "has another XDP program");
   if (now->mtu_bytes < config_.mtu_bytes && now->mtu_bytes != told_mtu_bytes_)
     log::warn(
-        "xdp {}: its MTU is {} now, mtu_bytes = {} in the config: larger packets are lost; "
+        "{} {}: its MTU is {} now, mtu_bytes = {} in the config: larger packets are lost; "
         "run: ip link set {} mtu {}",
-        now->name, now->mtu_bytes, config_.mtu_bytes, now->name, config_.mtu_bytes);
+        config_.kind, now->name, now->mtu_bytes, config_.mtu_bytes, now->name, config_.mtu_bytes);
   told_mtu_bytes_ = now->mtu_bytes;
   const std::uint32_t queues = receive_queues(now->name);
-  if (queues > config_.queues && queues != told_queues_)
+  if (config_.queues != 0 && queues > config_.queues && queues != told_queues_)
     log::warn(
         "xdp {}: it has {} queues now, ztcp has sockets for {}: frames of the others pass to the "
         "kernel, which resets their connections; run: ethtool -L {} combined {}",
@@ -249,7 +249,7 @@ void HostTables::look_at_interface() {
 }
 
 void HostTables::lose(LinkState state, const std::string& what) {
-  log::warn("xdp {}: the interface {}", config_.interface.name, what);
+  log::warn("{} {}: the interface {}", config_.kind, config_.interface.name, what);
   state_.store(state, std::memory_order_relaxed);
 }
 

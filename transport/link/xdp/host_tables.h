@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The kernel's tables behind an AF_XDP link, on a thread of its own: which MAC address leads to a
-// destination (route and neighbour table), and the state of the interface. The address is the
-// host's own, so the kernel alone speaks ARP and neighbour discovery for it; where its table lacks
-// a neighbour, an empty datagram to the destination's discard port makes the kernel resolve it.
+// The kernel's tables behind a link whose NIC stays with the kernel, on a thread of its own: which
+// MAC address leads to a destination (route and neighbour table), and the state of the interface.
+// The address is the host's own, so the kernel alone speaks ARP and neighbour discovery for it;
+// where its table lacks a neighbour, an empty datagram to the destination's discard port makes the
+// kernel resolve it.
 //
 // Asked by the lanes' threads, which never wait here.
 #pragma once
@@ -35,9 +36,10 @@ class HostTables {
     InterfaceFacts interface;
     IpAddress own;
     std::size_t lanes = 1;
-    std::uint32_t program_id = 0;
+    std::uint32_t program_id = 0;  // 0: the link is not by an XDP program.
     std::uint16_t mtu_bytes = 1500;
-    std::uint32_t queues = 1;  // With a socket.
+    std::uint32_t queues = 1;  // With a socket; 0: the link is not by the interface's queues.
+    const char* kind = "xdp";  // The link's name in the log.
   };
   struct Answer {
     IpAddress destination;

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "core/fd.h"
+#include "core/log.h"
 #include "core/netlink_request.h"
 
 namespace ztcp::link::xdp {
@@ -87,12 +88,31 @@ std::uint32_t receive_queues(const std::string& name) {
 Result<std::string> obstacle_on(netlink::Session& kernel, const InterfaceFacts& interface) {
   if (!interface.is_ethernet) return "is no Ethernet interface";
   if (is_on_top(interface.kind))
-    return fmt::format("is a {}: AF_XDP works on the NICs below it", interface.kind);
+    return fmt::format("is a {}: ztcp works on the NICs below it", interface.kind);
   if (interface.master == 0) return std::string();
   const auto master = ZTCP_TRY(read_interface(kernel, interface.master));
   if (!master || !is_on_top(master->kind)) return std::string();
   return fmt::format("belongs to the {} {}, which has the address and receives its frames",
                      master->kind, master->name);
+}
+
+Result<InterfaceFacts> find_interface(const char* kind, const std::string& name,
+                                      std::uint16_t mtu_bytes) {
+  const auto refuse = [&](const std::string& why) {
+    log::warn("{} {}: {}", kind, name, why);
+    return fail(Errc::kBadConfig, "interface");
+  };
+  netlink::Session kernel = ZTCP_TRY(netlink::Session::open());
+  const auto found = ZTCP_TRY(read_interface(kernel, name));
+  if (!found) return refuse("no such interface in this network namespace; see ip link");
+  if (const std::string why = ZTCP_TRY(obstacle_on(kernel, *found)); !why.empty())
+    return refuse("it " + why + "; choose another interface");
+  if (found->mtu_bytes < mtu_bytes)
+    return refuse(
+        fmt::format("its MTU is {}, mtu_bytes = {} in the config; run: ip link set {} "
+                    "mtu {}",
+                    found->mtu_bytes, mtu_bytes, name, mtu_bytes));
+  return *found;
 }
 
 }  // namespace ztcp::link::xdp

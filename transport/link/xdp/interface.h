@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The kernel's facts about the interface below an AF_XDP link.
+// The kernel's facts about an interface that stays with it below a link of ours.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,12 @@ Result<std::optional<InterfaceFacts>> read_interface(netlink::Session& kernel, u
 // Number of its receive queues; 1 where the driver does not tell.
 std::uint32_t receive_queues(const std::string& name);
 
-// Why an AF_XDP link can't be on this interface: it is virtual on top of others, or belongs to
+// Why such a link can't be on this interface: it is virtual on top of others, or belongs to
 // one that is. Empty: it can.
 Result<std::string> obstacle_on(netlink::Session& kernel, const InterfaceFacts& interface);
+
+// The interface of a config. Logs why a link of this kind, "xdp", can't be on it.
+Result<InterfaceFacts> find_interface(const char* kind, const std::string& name,
+                                      std::uint16_t mtu_bytes);
 
 }  // namespace ztcp::link::xdp

@@ -20,9 +20,9 @@ inline config::Nic some_nic(config::NicDriver driver) {
   if (driver == config::NicDriver::kPci) nic.pci = "0000:3b:00.0";
   if (driver == config::NicDriver::kMemif) nic.memif_socket = "/run/a.sock";
   if (driver == config::NicDriver::kTap) nic.tap_interface = "tap0";
-  if (driver == config::NicDriver::kSocket || driver == config::NicDriver::kXdp)
+  if (driver == config::NicDriver::kSocket || config::is_past_kernel(driver))
     nic.interface = "eth0";
-  if (driver == config::NicDriver::kXdp) {
+  if (config::is_past_kernel(driver)) {
     nic.first_port = 61000;
     nic.last_port = 65535;
   }
@@ -33,7 +33,7 @@ inline config::Nic some_nic(config::NicDriver driver) {
 inline config::Fabric some_fabric(config::NicDriver driver) {
   config::Fabric fabric;
   fabric.path = "/etc/ztcp.conf";
-  if (driver == config::NicDriver::kPci) fabric.hugepages.page_kib = 2048;
+  if (config::is_dpdk_nic(driver)) fabric.hugepages.page_kib = 2048;
   fabric.nics.push_back(some_nic(driver));
   return fabric;
 }

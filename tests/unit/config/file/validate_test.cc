@@ -237,7 +237,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "mtu_bytes is for driver = \"pci\", \"memif\", \"tap\""},
         MessageCase{
             "ports_of_another", nic_with("name", "first_port = 9\nname"), "3:14",
-            "first_port is for driver = \"xdp\", \"socket\", \"verbs\", this NIC has \"memif\""},
+            "first_port is for driver = \"xdp\", \"mlx5\", \"socket\", \"verbs\", this NIC has "
+            "\"memif\""},
         MessageCase{"port_range", of(kSocketNic, "name", "first_port = 0\nname"), "3:14",
                     "first_port = 0 is outside 1..65535"},
         MessageCase{"ports_in_turn", of(kSocketNic, "name", "first_port = 9\nlast_port = 8\nname"),

@@ -54,7 +54,7 @@ TEST_P(RoundTrip, EveryValueComesBack) {
     nic.memif_id = 4294967295U;
   }
   if (is_for(*find_key("nic", "first_port"), name_of(nic.driver))) {
-    nic.first_port = nic.driver == NicDriver::kXdp ? 2 : 1;  // It may not listen on one of them.
+    nic.first_port = is_past_kernel(nic.driver) ? 2 : 1;  // It may not listen on one of them.
     nic.last_port = 65535;
   }
   if (nic.driver == NicDriver::kVerbs) {
@@ -87,7 +87,8 @@ TEST_P(RoundTrip, EveryValueComesBack) {
 
 INSTANTIATE_TEST_SUITE_P(Driver, RoundTrip,
                          testing::Values(NicDriver::kPci, NicDriver::kMemif, NicDriver::kTap,
-                                         NicDriver::kXdp, NicDriver::kSocket, NicDriver::kVerbs),
+                                         NicDriver::kXdp, NicDriver::kMlx5, NicDriver::kSocket,
+                                         NicDriver::kVerbs),
                          [](const auto& row) { return std::string(name_of(row.param)); });
 
 TEST(Write, AnAdvertisedGatewayIsAuto) {

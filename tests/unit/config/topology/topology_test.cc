@@ -102,7 +102,7 @@ TEST(Topology, NamesDriversItCannotTakeOver) {
       "net path=pci0000:00/0000:00:05.0 name=ens5 mac=02:00:00:00:00:05 mtu=9000 speed=100000\n");
   ASSERT_EQ(topology.nics.size(), 1U);
   EXPECT_EQ(topology.nics[0].unfit,
-            "has the driver mlx5_core, which keeps its NICs; ztcp's TCP can't use it yet");
+            "has the driver mlx5_core, which keeps its NICs; --transport mlx5 shares them");
 }
 
 TEST(Topology, ATakenNicStaysUsable) {

@@ -2,6 +2,9 @@
 // Copyright the ztcp authors
 //
 // Fabrics of kernel sockets: chosen in place of a refusal or on request, and their interfaces.
+#include <algorithm>
+#include <variant>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -107,7 +110,7 @@ TEST(ChooseInterfaces, AfXdpLeavesTheNicsWithTheKernelAndPinsItsProgram) {
   EXPECT_TRUE(host.state.nodes.contains("/etc/security/limits.d/ztcp.conf"));
 
   const Plan again = plan_of(host);
-  ASSERT_TRUE(again.sockets && again.sockets->past_kernel) << to_text(again, {});
+  ASSERT_TRUE(again.sockets && again.sockets->is_past_kernel()) << to_text(again, {});
   EXPECT_EQ(again.sockets->why, "as in the config");
   EXPECT_EQ(again.fabric, plan.fabric);
   EXPECT_THAT(dry_run_of(host).changes, IsEmpty());
@@ -141,7 +144,7 @@ std::string one_nic() {
 TEST(ChooseInterfaces, AfXdpIsProposedWhereAGpuHasNoNicToTake) {
   FakeHost host(one_nic());
   const Plan plan = plan_of(host);
-  ASSERT_TRUE(plan.fabric && plan.sockets && !plan.sockets->past_kernel) << to_text(plan, {});
+  ASSERT_TRUE(plan.fabric && plan.sockets && !plan.sockets->is_past_kernel()) << to_text(plan, {});
   EXPECT_THAT(to_text(plan, {}),
               HasSubstr("Faster: sudo ztcp_setup --transport xdp, ztcp's own TCP on eth0 while the "
                         "kernel keeps the NIC; or "));
@@ -149,7 +152,7 @@ TEST(ChooseInterfaces, AfXdpIsProposedWhereAGpuHasNoNicToTake) {
   EXPECT_THAT(plan.notes.front().problem.mend, HasSubstr("--transport xdp"));
 
   const Plan asked = plan_of(host, past_kernel());
-  ASSERT_TRUE(asked.fabric && asked.sockets->past_kernel) << to_text(asked, {});
+  ASSERT_TRUE(asked.fabric && asked.sockets->is_past_kernel()) << to_text(asked, {});
   EXPECT_THAT(interfaces_of(asked), ElementsAre("eth0 10.0.0.5/24"));
 
   host.xdp_obstacles["eth0"] = "has the XDP program cil_xdp (id 7) already";
@@ -183,6 +186,73 @@ TEST(ChooseInterfaces, AfXdpNeedsAQueueForEachProcess) {
   EXPECT_FALSE(plan.fabric);
   EXPECT_THAT(to_text(plan, {}), HasSubstr("it has 1 receive queue, and 4 GPUs share"));
   EXPECT_THAT(to_text(plan, {}), HasSubstr("sudo ethtool -L ens6 combined 4"));
+}
+
+// --- DPDK's mlx5 driver --------------------------------------------------------------------------
+
+PlanRequest shared_with_dpdk() {
+  PlanRequest request = past_kernel();
+  request.transport = Transport::kMlx5;
+  return request;
+}
+
+std::string pages() { return "pages node=0 kib=2048 total=0 free=0\n"; }
+
+template <class Kind>
+bool has_resource(const Plan& plan) {
+  return std::any_of(plan.resources.begin(), plan.resources.end(),
+                     [](const Resource& one) { return std::holds_alternative<Kind>(one.what); });
+}
+
+TEST(ChooseInterfaces, Mlx5LeavesTheNicsAndTheirDriverWithTheKernel) {
+  FakeHost host(three_nics() + pages());
+  const Plan plan = plan_of(host, shared_with_dpdk());
+  ASSERT_TRUE(plan.fabric && plan.sockets && !plan.has_faults()) << to_text(plan, {});
+  EXPECT_THAT(interfaces_of(plan), ElementsAre("eth1 10.1.0.5/24", "eth2 10.2.0.5/24"));
+  const config::Nic& nic = plan.fabric->nics[0];
+  EXPECT_EQ(nic.driver, config::NicDriver::kMlx5);
+  EXPECT_EQ(nic.mtu_bytes, 9000);
+  EXPECT_EQ(nic.first_port, 61000);
+  EXPECT_EQ(nic.last_port, 65535);
+  EXPECT_EQ(plan.fabric->hugepages.page_kib, 2048U);
+  const std::string text = to_text(plan, {});
+  EXPECT_THAT(text, HasSubstr("ztcp's own TCP over DPDK's mlx5 driver"));
+  EXPECT_THAT(text, HasSubstr("no NIC is taken, and no driver changes"));
+  EXPECT_THAT(text, HasSubstr("Hugepages: "));
+  EXPECT_FALSE(has_resource<resource::Driver>(plan));
+  EXPECT_FALSE(has_resource<resource::Access>(plan));
+  EXPECT_FALSE(has_resource<resource::Module>(plan));
+  EXPECT_FALSE(has_resource<resource::XdpProgram>(plan));
+  EXPECT_TRUE(has_resource<resource::ReservedPorts>(plan));
+
+  const auto before = host.state.nodes.size();
+  ASSERT_TRUE(set_up(host, plan.resources).complete());
+  EXPECT_TRUE(host.state.nodes.contains("/etc/security/limits.d/ztcp.conf"));
+  const Plan again = plan_of(host);
+  ASSERT_TRUE(again.sockets) << to_text(again, {});
+  EXPECT_EQ(again.sockets->why, "as in the config");
+  EXPECT_EQ(again.fabric, plan.fabric);
+  EXPECT_THAT(dry_run_of(host).changes, IsEmpty());
+
+  ASSERT_TRUE(test::undo(host).complete());
+  EXPECT_FALSE(host.state.nodes.contains("/etc/security/limits.d/ztcp.conf"));
+  EXPECT_LE(host.state.nodes.size(), before);
+}
+
+TEST(ChooseInterfaces, Mlx5PassesOverNicsOfOtherDrivers) {
+  FakeHost host(replaced(three_nics(), "00:06.0 id=15b3:101e class=020000 numa=0 driver=mlx5_core",
+                         "00:06.0 id=8086:1592 class=020000 numa=0 driver=ice") +
+                pages());
+  const Plan plan = plan_of(host, shared_with_dpdk());
+  EXPECT_THAT(interfaces_of(plan), ElementsAre("eth2 10.2.0.5/24"));
+  EXPECT_EQ(unfit_of_interface(plan, "eth1"), "has the driver ice, not mlx5_core");
+}
+
+TEST(ChooseInterfaces, Mlx5OnAHostWithoutSuchANicIsRefused) {
+  FakeHost host(replaced(three_nics(), "mlx5_core", "ice") + pages());
+  const Plan plan = plan_of(host, shared_with_dpdk());
+  EXPECT_FALSE(plan.fabric);
+  EXPECT_THAT(only_fault(plan).problem.what, HasSubstr("is usable for DPDK's mlx5 driver"));
 }
 
 // --- In place of a refusal
