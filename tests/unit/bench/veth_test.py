@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""bench/gpu/veth: two hosts that reach each other only by their data interfaces, and leave nothing
+"""bench/gpu/veth: hosts that reach each other only by their data interfaces, and leave nothing
 behind."""
 import os
 import subprocess
@@ -32,7 +32,10 @@ def interfaces():
 class Veth(unittest.TestCase):
     def setUp(self):
         self.before = interfaces()
-        self.hosts = veth.VethHosts(1500)
+        self.make(veth.HOSTS)
+
+    def make(self, count):
+        self.hosts = veth.VethHosts(1500, hosts=count)
         self.addCleanup(self.hosts.close)
 
     def read(self, host, *command):
@@ -47,6 +50,13 @@ class Veth(unittest.TestCase):
         with subprocess.Popen(self.hosts.inside(1, [sys.executable, "-c", LISTEN]), stdout=subprocess.PIPE) as listener:
             self.assertEqual(listener.stdout.readline(), b"listening\n")
             self.assertEqual(self.read(0, sys.executable, "-c", CONNECT), "from 10.66.0.1\n")
+
+    def test_more_hosts_reach_each_other_through_a_bridge(self):
+        self.hosts.close()
+        self.make(4)
+        with subprocess.Popen(self.hosts.inside(1, [sys.executable, "-c", LISTEN]), stdout=subprocess.PIPE) as listener:
+            self.assertEqual(listener.stdout.readline(), b"listening\n")
+            self.assertEqual(self.read(3, sys.executable, "-c", CONNECT), "from 10.66.0.4\n")
 
     def test_this_host_has_neither_interface_nor_keeper_afterwards(self):
         keepers = [keeper.pid for keeper in self.hosts.keepers]
