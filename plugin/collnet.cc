@@ -70,7 +70,7 @@ Told<CollGroup*> CollNet::meet(std::span<void* const> handles, std::size_t rank,
   CollMeeting meeting(net_, listening, handles, rank, startup.collnet.wire);
   auto group =
       std::make_unique<CollGroup>(net_, rank, ZTCP_TRY(meeting.meet(startup.connect_timeout)));
-  ZTCP_CHECK(group->prepare(startup.collnet.wire));
+  ZTCP_CHECK(group->prepare(startup.collnet));
   CollGroup* const raw = group.get();
   const std::lock_guard lock(mutex_);
   groups_.emplace(raw, OwnedGroup{std::move(group), listening.context});

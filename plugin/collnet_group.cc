@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstring>
 #include <sys/mman.h>
 #include <utility>
 
@@ -35,6 +37,13 @@ Told<void> SharedMemory::release() {
   return outcome;
 }
 
+namespace {
+
+// Pieces of a vector on its way arrive at shorter intervals.
+constexpr Duration kWorkerSpin = std::chrono::microseconds(200);
+
+}  // namespace
+
 void UnmapPages::operator()(std::byte* memory) const { munmap(memory, bytes); }
 
 CollGroup::CollGroup(Net& net, std::size_t rank, std::vector<PeerLanes> lanes)
@@ -51,11 +60,13 @@ CollGroup::CollGroup(Net& net, std::size_t rank, std::vector<PeerLanes> lanes)
 // The registrations end before the connections, as NCCL ends them: no byte of the memory is on its
 // way once it is freed.
 CollGroup::~CollGroup() {
+  workers_.stop();
   memories_.clear();
   for (Comm* const comm : comms_) net_.close(comm);
 }
 
-Told<void> CollGroup::prepare(reduce::Wire wire) {
+Told<void> CollGroup::prepare(const CollnetSettings& settings) {
+  const reduce::Wire wire = settings.wire;
   const std::size_t bytes = reduce::AllReduce::scratch_bytes(lanes_.size(), wire);
   void* const memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -71,7 +82,15 @@ Told<void> CollGroup::prepare(reduce::Wire wire) {
                                                              .rank = rank_,
                                                              .wire = wire,
                                                              .scratch = scratch_.get(),
-                                                             .scratch_registration = shared});
+                                                             .scratch_registration = shared,
+                                                             .workers = &workers_});
+  const Status started =
+      workers_.start(settings.workers, {.name = "ztcp-sum", .cpus = {}, .spin = kWorkerSpin},
+                     [this](std::size_t) { return all_reduce_->work(); });
+  if (!started)
+    log::warn("CollNet: {} of {} workers could be started ({}: {}), so sums take longer",
+              workers_.count(), settings.workers, started.error().where,
+              std::strerror(started.error().sys_errno));
   return {};
 }
 
@@ -85,6 +104,7 @@ Told<SharedMemory*> CollGroup::register_memory(const Region& region) {
 }
 
 Told<void> CollGroup::deregister_memory(SharedMemory* memory) {
+  all_reduce_->settle();
   std::unique_ptr<SharedMemory> ended;
   {
     const std::lock_guard lock(mutex_);

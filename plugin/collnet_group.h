@@ -6,7 +6,7 @@
 // (transport/reduce/all_reduce.h).
 //
 // Threads: made and closed on a service thread, start() and test() on the progress thread;
-// registrations come from either.
+// registrations come from either. Workers share the sums with the progress thread.
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/worker_threads.h"
 #include "plugin/report.h"
 #include "transport/reduce/all_reduce.h"
 #include "transport/transport.h"
@@ -22,6 +23,7 @@
 namespace ztcp::plugin {
 
 class Net;
+struct CollnetSettings;
 
 // Connections with one other host.
 struct PeerLanes {
@@ -59,10 +61,11 @@ class CollGroup final : private reduce::Peers {
   CollGroup(const CollGroup&) = delete;
   CollGroup& operator=(const CollGroup&) = delete;
 
-  // Second step of construction: the memory for other hosts' contributions.
-  Told<void> prepare(reduce::Wire wire);
+  // Second step of construction: the memory for other hosts' contributions, and the workers.
+  Told<void> prepare(const CollnetSettings& settings);
 
   Told<SharedMemory*> register_memory(const Region& region);
+  // Waits for the threads that use the memory.
   Told<void> deregister_memory(SharedMemory* memory);
 
   // nullptr: too many calls are under way.
@@ -86,6 +89,7 @@ class CollGroup final : private reduce::Peers {
   std::mutex mutex_;  // Guards memories_.
   std::vector<std::unique_ptr<SharedMemory>> memories_;
   std::unique_ptr<reduce::AllReduce> all_reduce_;
+  WorkerThreads workers_;  // End before the memory that they use.
 };
 
 }  // namespace ztcp::plugin

@@ -14,11 +14,13 @@
 
 #include "config/check/check.h"
 #include "config/environment.h"
+#include "config/machine/cpu_share.h"
 #include "config/machine/live_machine.h"
 #include "config/plugin_mark.h"
 #include "core/local_addresses.h"
 #include "core/log_origin.h"
 #include "core/process_mark.h"
+#include "plugin/collnet_workers.h"
 #include "plugin/gpu_identity.h"
 #include "plugin/nccl_log.h"
 #include "plugin/net.h"
@@ -43,6 +45,11 @@ std::string host_name() {
 config::LoadResult load_here(const std::string& path) {
   config::LiveMachine machine;
   return config::load(machine, path);
+}
+
+std::size_t count_collnet_workers_here() {
+  config::LiveMachine machine;
+  return collnet_workers(config::read_cpu_share(machine));
 }
 
 config::Problem log_problem(const std::string& path, const Error& error) {
@@ -96,6 +103,7 @@ Told<Startup> start_up_here(bool asks_tuner) {
               },
           .transports = transport_sources(),
           .open_page = open_statistics_page,
+          .count_collnet_workers = count_collnet_workers_here,
       },
       environment, host_name());
 }

@@ -51,6 +51,7 @@ struct Device {
 struct CollnetSettings {
   bool is_on = false;
   reduce::Wire wire = reduce::Wire::kAsIs;
+  std::size_t workers = 0;  // Of each group.
 };
 
 // The result of start-up. Immutable afterwards.

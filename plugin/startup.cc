@@ -259,12 +259,13 @@ void say_collnet(const Startup& startup) {
       startup.devices, [](const Device& device) { return device.properties.cuda_pointers; });
   log::info(
       "CollNet is on: with NCCL_COLLNET_ENABLE=1, NCCL can leave all-reduce between hosts to "
-      "ztcp; {}{}",
+      "ztcp; {}; workers for the sums of a group: {}{}",
       startup.collnet.wire == reduce::Wire::kBfloat16
           ? fmt::format("sums of floats of {} KiB and more travel as bf16 and are rounded, "
                         "all else is exact",
                         reduce::AllReduce::kRoundedBytes >> 10U)
           : "no sum is rounded for the wire",
+      startup.collnet.workers,
       has_gpu_direct ? "; GPUDirect RDMA is off, since ztcp reduces in host memory" : "");
 }
 
@@ -347,6 +348,8 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
   list_devices(startup.devices);
   if (tunable) say_tuning(startup, environment.untuned_by);
   startup.collnet = choose_collnet(fabric.collnet, environment);
+  if (startup.collnet.is_on && sources.count_collnet_workers)
+    startup.collnet.workers = sources.count_collnet_workers();
   say_collnet(startup);
   add_nccl_devices(startup.devices);
   return startup;

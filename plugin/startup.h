@@ -62,6 +62,8 @@ struct StartupSources {
   std::vector<TransportSource> transports;
   // Makes the statistics page, before any transport starts. Null: there is none.
   std::function<void(const config::Fabric&, std::uint64_t config_hash)> open_page = nullptr;
+  // Called where CollNet is on. Null: none.
+  std::function<std::size_t()> count_collnet_workers = nullptr;
 };
 
 Told<Startup> start_up(const StartupSources& sources, const config::Environment& environment,

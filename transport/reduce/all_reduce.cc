@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "transport/reduce/kernels.h"
-
 namespace ztcp::reduce {
 namespace {
 
@@ -28,7 +26,8 @@ Exchange exchange_for(std::size_t bytes, std::size_t hosts, Wire wire) {
 
 }  // namespace
 
-AllReduce::AllReduce(Peers& peers, const GroupSetup& setup) : peers_(peers), setup_(setup) {
+AllReduce::AllReduce(Peers& peers, const GroupSetup& setup)
+    : peers_(peers), setup_(setup), sources_(kSlots * setup.hosts), passes_(setup.workers) {
   for (std::size_t host = 0; host < setup_.hosts; ++host) {
     if (host == setup_.rank) continue;
     for (const Lane lane : {Lane::kContributions, Lane::kSums}) {
@@ -36,7 +35,6 @@ AllReduce::AllReduce(Peers& peers, const GroupSetup& setup) : peers_(peers), set
       streams_.push_back({.host = host, .lane = lane, .is_send = true});
     }
   }
-  sources_.reserve(setup_.hosts);
 }
 
 std::size_t AllReduce::scratch_bytes(std::size_t hosts, Wire wire) {
@@ -72,24 +70,41 @@ Result<bool> AllReduce::test(Job& job) {
   return true;
 }
 
+// A failed job's operands may be freed.
 Status AllReduce::advance() {
   if (failure_) return tl::unexpected(*failure_);
-  for (bool has_moved = true; has_moved;) {
-    has_moved = cut_segments();
-    for (Stream& stream : streams_) {
-      for (const auto step : {&AllReduce::post, &AllReduce::finish}) {
-        const Result<bool> moved = (this->*step)(stream);
-        if (!moved) {
-          failure_ = moved.error();
-          return tl::unexpected(*failure_);
-        }
-        has_moved |= *moved;
-      }
+  while (true) {
+    const Result<bool> moved = step();
+    if (!moved) {
+      failure_ = moved.error();
+      settle();
+      return tl::unexpected(*failure_);
     }
-    has_moved |= reduce_segments();
-    has_moved |= end_segments();
+    if (!*moved && !passes_.work()) return {};
   }
-  return {};
+}
+
+Result<bool> AllReduce::step() {
+  bool has_moved = passes_.collect([&](std::uint32_t slot) { --segments_[slot].open_tasks; });
+  has_moved |= cut_segments();
+  has_moved |= pass_ended(rounded_, begun_);
+  for (Stream& stream : streams_) {
+    has_moved |= ZTCP_TRY(post(stream));
+    has_moved |= ZTCP_TRY(finish(stream));
+  }
+  has_moved |= reduce_segments();
+  has_moved |= pass_ended(reduced_, reducing_);
+  has_moved |= widen_segments();
+  has_moved |= pass_ended(ended_, widening_);
+  passes_.publish();
+  return has_moved;
+}
+
+// Counts on from `ended` to the first segment before `given` whose pass is not over.
+bool AllReduce::pass_ended(std::uint64_t& ended, std::uint64_t given) {
+  const std::uint64_t before = ended;
+  while (ended < given && segment(ended).open_tasks == 0) ++ended;
+  return ended != before;
 }
 
 bool AllReduce::cut_segments() {
@@ -107,12 +122,10 @@ bool AllReduce::cut_segments() {
     const std::size_t most =
         parts * piece_bytes(setup_.hosts) / wire_size(job.operands_, job.wire_);
     const std::size_t count = std::min(left, most);
-    segments_[begun_ % kSlots] = {&job, {job.cut_, count}};
+    segments_[begun_ % kSlots] = {.job = &job, .elements = {job.cut_, count}};
     job.cut_ += count;
-    const bool is_rounded = job.wire_ == Wire::kBfloat16;
-    if (is_rounded) round_contributions(begun_);
+    if (job.wire_ == Wire::kBfloat16) round_contributions(begun_);
     ++begun_;
-    if (is_rounded) break;  // It is sent before the next one is rounded.
   }
   return begun_ != before;
 }
@@ -128,16 +141,23 @@ Slot AllReduce::slot(std::uint64_t number) const {
   return {setup_.scratch + number % kSlots * Slot::bytes(setup_.hosts, setup_.wire), setup_.hosts};
 }
 
+void AllReduce::give(std::uint64_t number, Pass pass) {
+  pass.owner = static_cast<std::uint32_t>(number % kSlots);
+  segments_[pass.owner].open_tasks += passes_.give(pass);
+}
+
+// All but the own part, which the reduction rounds. Whole: the same bytes go to all hosts.
 void AllReduce::round_contributions(std::uint64_t number) {
   const Segment& here = segment(number);
-  const auto round_for = [&](std::size_t host) {
+  const bool is_whole = here.job->exchange_ == Exchange::kWhole;
+  for (std::size_t host = 0; host < setup_.hosts; ++host) {
+    if ((host == setup_.rank) != is_whole) continue;
     const Range elements = part(here, host);
-    narrow_to_bfloat16(slot(number).rounded(host),
-                       here.job->operands_.from + elements.begin * sizeof(float), elements.count);
-  };
-  // Whole: the same bytes go to all hosts.
-  if (here.job->exchange_ == Exchange::kWhole) return round_for(setup_.rank);
-  for (std::size_t host = 0; host < setup_.hosts; ++host) round_for(host);
+    give(number, {.kind = Pass::Kind::kNarrow,
+                  .wire = slot(number).rounded(host),
+                  .values = here.job->operands_.from + elements.begin * sizeof(float),
+                  .elements = {0, elements.count}});
+  }
 }
 
 Piece AllReduce::piece_for(const Stream& stream, std::uint64_t number) const {
@@ -170,7 +190,7 @@ Piece AllReduce::piece_for(const Stream& stream, std::uint64_t number) const {
 bool AllReduce::is_ready(const Stream& stream) const {
   const std::uint64_t number = stream.posted;
   if (number == begun_) return false;
-  if (stream.lane == Lane::kContributions) return true;
+  if (stream.lane == Lane::kContributions) return !stream.is_send || number < rounded_;
   if (stream.is_send) return number < reduced_;
   // The sum may land where the contribution was taken from.
   const Operands& operands = segment(number).job->operands_;
@@ -210,15 +230,15 @@ bool AllReduce::all_done(Lane lane, bool is_send, std::uint64_t number) const {
 }
 
 bool AllReduce::reduce_segments() {
-  const std::uint64_t before = reduced_;
-  for (; reduced_ < begun_ && all_done(Lane::kContributions, false, reduced_); ++reduced_) {
-    const Job& job = *segment(reduced_).job;
+  const std::uint64_t before = reducing_;
+  for (; reducing_ < rounded_ && all_done(Lane::kContributions, false, reducing_); ++reducing_) {
+    const Job& job = *segment(reducing_).job;
     const bool overwrites = job.operands_.from == job.operands_.to &&
                             job.exchange_ == Exchange::kWhole && job.wire_ == Wire::kAsIs;
-    if (overwrites && !all_done(Lane::kContributions, true, reduced_)) break;
-    reduce(reduced_);
+    if (overwrites && !all_done(Lane::kContributions, true, reducing_)) break;
+    reduce(reducing_);
   }
-  return reduced_ != before;
+  return reducing_ != before;
 }
 
 void AllReduce::reduce(std::uint64_t number) {
@@ -228,26 +248,30 @@ void AllReduce::reduce(std::uint64_t number) {
   const std::size_t offset = elements.begin * size_of(operands.type);
   const Slot place = slot(number);
   const bool is_rounded = here.job->wire_ == Wire::kBfloat16;
-  sources_.clear();
   for (std::size_t host = 0; host < setup_.hosts; ++host)
-    sources_.push_back(host != setup_.rank ? place.contribution(host)
-                       : is_rounded        ? place.rounded(host)
-                                           : operands.from + offset);
-  std::byte* const to = operands.to + offset;
-  if (!is_rounded) return combine(operands.type, operands.reduction, to, sources_, elements.count);
-  if (here.job->exchange_ == Exchange::kWhole)
-    return sum_bfloat16_as_float(to, sources_, elements.count);
-  std::byte* const sum = place.rounded(setup_.rank);
-  combine(ElementType::kBfloat16, Reduction::kSum, sum, sources_, elements.count);
-  widen_from_bfloat16(to, sum, elements.count);
+    sources(number)[host] = host != setup_.rank ? place.contribution(host)
+                            : is_rounded        ? place.rounded(host)
+                                                : operands.from + offset;
+  const bool is_whole = here.job->exchange_ == Exchange::kWhole;
+  give(number, {.kind = !is_rounded ? Pass::Kind::kCombine
+                        : is_whole  ? Pass::Kind::kSumAsFloat
+                                    : Pass::Kind::kSumRounded,
+                .type = operands.type,
+                .reduction = operands.reduction,
+                .to = operands.to + offset,
+                .wire = is_rounded ? place.rounded(setup_.rank) : nullptr,
+                .values = operands.from + offset,
+                .sources = sources(number),
+                .source_count = setup_.hosts,
+                .elements = {0, elements.count}});
 }
 
-bool AllReduce::end_segments() {
-  const std::uint64_t before = ended_;
-  const auto is_over = [&](const Stream& stream) { return stream.done > ended_; };
-  for (; ended_ < reduced_ && std::ranges::all_of(streams_, is_over); ++ended_)
-    if (segment(ended_).job->wire_ == Wire::kBfloat16) widen_sums(ended_);
-  return ended_ != before;
+bool AllReduce::widen_segments() {
+  const std::uint64_t before = widening_;
+  const auto is_over = [&](const Stream& stream) { return stream.done > widening_; };
+  for (; widening_ < reduced_ && std::ranges::all_of(streams_, is_over); ++widening_)
+    if (segment(widening_).job->wire_ == Wire::kBfloat16) widen_sums(widening_);
+  return widening_ != before;
 }
 
 void AllReduce::widen_sums(std::uint64_t number) {
@@ -256,8 +280,10 @@ void AllReduce::widen_sums(std::uint64_t number) {
   for (std::size_t host = 0; host < setup_.hosts; ++host) {
     if (host == setup_.rank) continue;
     const Range elements = part(here, host);
-    widen_from_bfloat16(here.job->operands_.to + elements.begin * sizeof(float),
-                        slot(number).sum(host), elements.count);
+    give(number, {.kind = Pass::Kind::kWiden,
+                  .to = here.job->operands_.to + elements.begin * sizeof(float),
+                  .wire = slot(number).sum(host),
+                  .elements = {0, elements.count}});
   }
 }
 

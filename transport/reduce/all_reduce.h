@@ -11,7 +11,8 @@
 // also a host's own, and where parts are scattered the sum once more.
 //
 // All hosts start the same jobs in the same order. Pure: no thread, clock or allocation after
-// construction; it advances inside the calls of test(). Threads: one at a time.
+// construction; it advances inside the calls of test(). Threads: one at a time, but work() and
+// settle() are for any: workers may share the passes over the elements (passes.h).
 #pragma once
 
 #include <array>
@@ -22,6 +23,7 @@
 
 #include "core/result.h"
 #include "transport/reduce/element.h"
+#include "transport/reduce/passes.h"
 #include "transport/reduce/peers.h"
 #include "transport/reduce/segment.h"
 
@@ -64,6 +66,7 @@ struct GroupSetup {
   Wire wire = Wire::kAsIs;
   std::byte* scratch = nullptr;  // AllReduce::scratch_bytes() of memory.
   Registration* scratch_registration = nullptr;
+  Workers* workers = nullptr;  // They call AllReduce::work(). Null: none.
 };
 
 class AllReduce {
@@ -81,13 +84,21 @@ class AllReduce {
   // nullptr: kMaxJobs are under way.
   Result<Job*> start(const Operands& operands);
 
+  // --- Any thread --------------------------------------------------------------------------------
+  //
+  // Does a part of a pass; false: there is none to do.
+  bool work() { return passes_.work(); }
+  // Returns once no thread uses the operands of the passes given so far: before they are freed.
+  void settle() { passes_.settle(); }
+
  private:
   friend class Job;
-  static constexpr std::size_t kSlots = 8;  // Segments under way.
+  static constexpr std::size_t kSlots = 16;  // Segments under way.
 
   struct Segment {
     Job* job = nullptr;
     Range elements;
+    std::uint32_t open_tasks = 0;  // Tasks of its pass that are not done.
   };
   // The messages of one kind with one host, by the number of their segment.
   struct Stream {
@@ -101,20 +112,26 @@ class AllReduce {
 
   Result<bool> test(Job& job);
   Status advance();
+  Result<bool> step();
   bool cut_segments();
   Result<bool> post(Stream& stream);
   Result<bool> finish(Stream& stream);
   bool reduce_segments();
-  bool end_segments();
+  bool widen_segments();
+  bool pass_ended(std::uint64_t& ended, std::uint64_t given);
 
   bool is_ready(const Stream& stream) const;
   Piece piece_for(const Stream& stream, std::uint64_t number) const;
+  void give(std::uint64_t number, Pass pass);
   void round_contributions(std::uint64_t number);
   void reduce(std::uint64_t number);
   void widen_sums(std::uint64_t number);
   bool all_done(Lane lane, bool is_send, std::uint64_t number) const;
 
   const Segment& segment(std::uint64_t number) const { return segments_[number % kSlots]; }
+  const std::byte** sources(std::uint64_t number) {
+    return sources_.data() + number % kSlots * setup_.hosts;
+  }
   Slot slot(std::uint64_t number) const;
   Range part(const Segment& segment, std::size_t host) const;
 
@@ -124,11 +141,16 @@ class AllReduce {
   std::uint64_t started_ = 0;  // Jobs started so far; the next takes the place of this number.
   std::uint64_t cutting_ = 0;  // Job from which segments are cut.
   std::array<Segment, kSlots> segments_{};
-  std::uint64_t begun_ = 0;  // Segments so far that were cut, reduced, and ended.
-  std::uint64_t reduced_ = 0;
+  // The steps of a segment, in order; each is the number of segments so far that are past it.
+  std::uint64_t begun_ = 0;     // Cut, and the pass that rounds contributions is given.
+  std::uint64_t rounded_ = 0;   // Contributions may be sent.
+  std::uint64_t reducing_ = 0;  // All contributions are here, and the pass that reduces is given.
+  std::uint64_t reduced_ = 0;   // The sum may be sent.
+  std::uint64_t widening_ = 0;  // All sums are here, and the pass that widens them is given.
   std::uint64_t ended_ = 0;
   std::vector<Stream> streams_;
-  std::vector<const std::byte*> sources_;
+  std::vector<const std::byte*> sources_;  // By slot and host.
+  Passes passes_;
   std::optional<Error> failure_;
 };
 

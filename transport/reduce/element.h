@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The elements that can be reduced, and the reductions.
+// The elements that can be reduced, the reductions, and ranges of elements.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +23,11 @@ enum class ElementType : std::uint8_t {
 };
 
 enum class Reduction : std::uint8_t { kSum, kProduct, kMax, kMin };
+
+struct Range {
+  std::size_t begin = 0;
+  std::size_t count = 0;
+};
 
 constexpr std::size_t size_of(ElementType type) {
   switch (type) {

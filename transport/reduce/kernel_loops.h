@@ -10,6 +10,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "transport/reduce/element.h"
 #include "transport/reduce/narrow_float.h"
 
 namespace ztcp::reduce {
@@ -121,12 +122,13 @@ template <class In, class Out, class Op>
 
 template <class In, class Out, class Op>
 [[gnu::always_inline]] inline void reduce_all(std::byte* to, const std::byte* const* from,
-                                              std::size_t sources, std::size_t count) {
-  std::size_t begin = 0;
+                                              std::size_t sources, Range range) {
+  const std::size_t end = range.begin + range.count;
+  std::size_t begin = range.begin;
   // With a constant count the compiler's loops need no remainder.
-  for (; count - begin >= kBlock; begin += kBlock)
+  for (; end - begin >= kBlock; begin += kBlock)
     reduce_block<In, Out, Op>(to, from, sources, begin, kBlock);
-  if (begin != count) reduce_block<In, Out, Op>(to, from, sources, begin, count - begin);
+  if (begin != end) reduce_block<In, Out, Op>(to, from, sources, begin, end - begin);
 }
 
 }  // namespace ztcp::reduce

@@ -8,23 +8,22 @@ namespace ztcp::reduce {
 namespace {
 
 template <class In, class Out, class Op>
-void run_baseline(std::byte* to, const std::byte* const* from, std::size_t sources,
-                  std::size_t count) {
-  reduce_all<In, Out, Op>(to, from, sources, count);
+void run_baseline(std::byte* to, const std::byte* const* from, std::size_t sources, Range range) {
+  reduce_all<In, Out, Op>(to, from, sources, range);
 }
 
 #ifdef __x86_64__
 template <class In, class Out, class Op>
 [[gnu::target("avx2")]] void run_avx2(std::byte* to, const std::byte* const* from,
-                                      std::size_t sources, std::size_t count) {
-  reduce_all<In, Out, Op>(to, from, sources, count);
+                                      std::size_t sources, Range range) {
+  reduce_all<In, Out, Op>(to, from, sources, range);
 }
 template <class In, class Out, class Op>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl")]] void run_avx512(std::byte* to,
                                                                       const std::byte* const* from,
                                                                       std::size_t sources,
-                                                                      std::size_t count) {
-  reduce_all<In, Out, Op>(to, from, sources, count);
+                                                                      Range range) {
+  reduce_all<In, Out, Op>(to, from, sources, range);
 }
 #endif
 
@@ -98,21 +97,20 @@ Kernel kernel_of(ElementType type, Reduction reduction, Vectors vectors) {
 }
 
 void combine(ElementType type, Reduction reduction, std::byte* to,
-             std::span<const std::byte* const> from, std::size_t count) {
-  kernel_of(type, reduction, widest())(to, from.data(), from.size(), count);
+             std::span<const std::byte* const> from, Range range) {
+  kernel_of(type, reduction, widest())(to, from.data(), from.size(), range);
 }
 
-void sum_bfloat16_as_float(std::byte* to, std::span<const std::byte* const> from,
-                           std::size_t count) {
-  kernel_for<AsBfloat16, AsIs<float>, Sum>(widest())(to, from.data(), from.size(), count);
+void sum_bfloat16_as_float(std::byte* to, std::span<const std::byte* const> from, Range range) {
+  kernel_for<AsBfloat16, AsIs<float>, Sum>(widest())(to, from.data(), from.size(), range);
 }
 
-void narrow_to_bfloat16(std::byte* to, const std::byte* from, std::size_t count) {
-  kernel_for<AsIs<float>, AsBfloat16, Sum>(widest())(to, &from, 1, count);
+void narrow_to_bfloat16(std::byte* to, const std::byte* from, Range range) {
+  kernel_for<AsIs<float>, AsBfloat16, Sum>(widest())(to, &from, 1, range);
 }
 
-void widen_from_bfloat16(std::byte* to, const std::byte* from, std::size_t count) {
-  kernel_for<AsBfloat16, AsIs<float>, Sum>(widest())(to, &from, 1, count);
+void widen_from_bfloat16(std::byte* to, const std::byte* from, Range range) {
+  kernel_for<AsBfloat16, AsIs<float>, Sum>(widest())(to, &from, 1, range);
 }
 
 }  // namespace ztcp::reduce

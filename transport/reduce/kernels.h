@@ -13,25 +13,24 @@
 
 namespace ztcp::reduce {
 
-// to[i] = from[0][i] op from[1][i] op ... for `count` elements. 16-bit floats are computed as float
-// and rounded once; integers wrap around. `to` may be one of the sources; it must not overlap one
-// in another way.
+// to[i] = from[0][i] op from[1][i] op ... for the elements i of `range`. 16-bit floats are computed
+// as float and rounded once; integers wrap around. `to` may be one of the sources; it must not
+// overlap one in another way.
 void combine(ElementType type, Reduction reduction, std::byte* to,
-             std::span<const std::byte* const> from, std::size_t count);
+             std::span<const std::byte* const> from, Range range);
 
 // The same for the sum of bfloat16 vectors as a float vector, which is not rounded.
-void sum_bfloat16_as_float(std::byte* to, std::span<const std::byte* const> from,
-                           std::size_t count);
+void sum_bfloat16_as_float(std::byte* to, std::span<const std::byte* const> from, Range range);
 
 // Rounds floats to nearest even.
-void narrow_to_bfloat16(std::byte* to, const std::byte* from, std::size_t count);
-void widen_from_bfloat16(std::byte* to, const std::byte* from, std::size_t count);
+void narrow_to_bfloat16(std::byte* to, const std::byte* from, Range range);
+void widen_from_bfloat16(std::byte* to, const std::byte* from, Range range);
 
 // The instruction sets; tests compare them.
 enum class Vectors : std::uint8_t { kBaseline, kAvx2, kAvx512 };
 bool is_supported(Vectors vectors);
 using Kernel = void (*)(std::byte* to, const std::byte* const* from, std::size_t sources,
-                        std::size_t count);
+                        Range range);
 Kernel kernel_of(ElementType type, Reduction reduction, Vectors vectors);
 
 }  // namespace ztcp::reduce

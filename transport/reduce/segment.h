@@ -25,11 +25,6 @@ enum class Exchange : std::uint8_t {
   kScattered,  // Each host reduces its part and sends the result to all: two hops, fewer bytes.
 };
 
-struct Range {
-  std::size_t begin = 0;
-  std::size_t count = 0;
-};
-
 // The part of `count` elements that host `part` of `hosts` reduces. Starts on whole lines of
 // memory, so the last ones may be shorter or empty.
 constexpr Range part_of(std::size_t count, std::size_t part, std::size_t hosts) {
@@ -41,7 +36,7 @@ constexpr Range part_of(std::size_t count, std::size_t part, std::size_t hosts) 
 
 // Most bytes of a message, as a number that does not depend on the type.
 constexpr std::size_t piece_bytes(std::size_t hosts) {
-  constexpr std::size_t kMost = 256 << 10U;
+  constexpr std::size_t kMost = 128 << 10U;
   constexpr std::size_t kAllHosts = 2 << 20U;
   constexpr std::size_t kLeast = 16 << 10U;
   constexpr std::size_t kStep = 4 << 10U;

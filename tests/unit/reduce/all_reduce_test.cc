@@ -75,7 +75,7 @@ struct Work {
     std::vector<const std::byte*> sources;
     for (const Bytes& one : from) sources.push_back(one.data());
     Bytes out(count * size_of(type));
-    combine(type, reduction, out.data(), sources, count);
+    combine(type, reduction, out.data(), sources, {0, count});
     return out;
   }
   void start(Group& group) {

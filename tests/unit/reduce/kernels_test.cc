@@ -152,7 +152,7 @@ TEST_P(KernelsTest, EqualAPlainLoop_AtEverySizeAndAlignment) {
         from.push_back(data.back().data() + k);
       }
       Vector got(count * size_of(type) + 5, std::byte{0x5a});
-      kernel(got.data() + 3, from.data(), sources, count);
+      kernel(got.data() + 3, from.data(), sources, {0, count});
       expect_reduced(type, reduction, from, got.data() + 3, count);
       EXPECT_EQ(got[0], std::byte{0x5a});
       EXPECT_EQ(got[count * size_of(type) + 3], std::byte{0x5a});
@@ -167,7 +167,7 @@ TEST_P(KernelsTest, MayWriteOverASource) {
   const Vector b = random_bits(kCount * size_of(type), 2);
   Vector over = b;
   const std::vector<const std::byte*> from{a.data(), over.data()};
-  kernel_of(type, reduction, vectors)(over.data(), from.data(), 2, kCount);
+  kernel_of(type, reduction, vectors)(over.data(), from.data(), 2, {0, kCount});
   expect_reduced(type, reduction, {a.data(), b.data()}, over.data(), kCount);
 }
 
@@ -184,8 +184,8 @@ TEST(Bfloat16Wire, NarrowedAndWidened_IsTheNearestBfloat16) {
   const std::vector<float> values = test::gradients(3001, 7);
   Vector narrow(values.size() * 2);
   std::vector<float> wide(values.size());
-  narrow_to_bfloat16(narrow.data(), bytes_of(values), values.size());
-  widen_from_bfloat16(reinterpret_cast<std::byte*>(wide.data()), narrow.data(), values.size());
+  narrow_to_bfloat16(narrow.data(), bytes_of(values), {0, values.size()});
+  widen_from_bfloat16(reinterpret_cast<std::byte*>(wide.data()), narrow.data(), {0, values.size()});
   for (std::size_t i = 0; i < values.size(); ++i) {
     ASSERT_EQ(wide[i], widen_bfloat16(narrow_bfloat16(values[i])));
     ASSERT_LE(std::abs(wide[i] - values[i]), std::ldexp(std::abs(values[i]), -8));
@@ -197,11 +197,11 @@ TEST(Bfloat16Wire, SumAsFloat_RoundsContributionsOnly) {
   const std::vector<float> b = test::gradients(1700, 2);
   Vector narrow_a(a.size() * 2);
   Vector narrow_b(b.size() * 2);
-  narrow_to_bfloat16(narrow_a.data(), bytes_of(a), a.size());
-  narrow_to_bfloat16(narrow_b.data(), bytes_of(b), b.size());
+  narrow_to_bfloat16(narrow_a.data(), bytes_of(a), {0, a.size()});
+  narrow_to_bfloat16(narrow_b.data(), bytes_of(b), {0, b.size()});
   std::vector<float> sum(a.size());
   const std::array<const std::byte*, 2> from{narrow_a.data(), narrow_b.data()};
-  sum_bfloat16_as_float(reinterpret_cast<std::byte*>(sum.data()), from, sum.size());
+  sum_bfloat16_as_float(reinterpret_cast<std::byte*>(sum.data()), from, {0, sum.size()});
   for (std::size_t i = 0; i < a.size(); ++i)
     ASSERT_EQ(sum[i],
               widen_bfloat16(narrow_bfloat16(a[i])) + widen_bfloat16(narrow_bfloat16(b[i])));
