@@ -120,9 +120,43 @@ template <class In, class Out, class Op>
   store_block<Out>(to + begin * sizeof(typename Out::Stored), block, count);
 }
 
+template <class T>
+[[gnu::always_inline]] inline T load_at(const std::byte* from, std::size_t i) {
+  T stored;
+  std::memcpy(&stored, from + i * sizeof stored, sizeof stored);
+  return stored;
+}
+
+// One or two sources need no block: an element of `to` is written after those of the same number
+// were read, also where `to` is a source, so no iteration depends on another.
+template <class In, class Out>
+[[gnu::always_inline]] inline void convert(std::byte* to, const std::byte* from, Range range) {
+  const std::size_t end = range.begin + range.count;
+#pragma GCC ivdep
+  for (std::size_t i = range.begin; i < end; ++i) {
+    const auto stored = Out::store(In::load(load_at<typename In::Stored>(from, i)));
+    std::memcpy(to + i * sizeof stored, &stored, sizeof stored);
+  }
+}
+
+template <class In, class Out, class Op>
+[[gnu::always_inline]] inline void combine_two(std::byte* to, const std::byte* a,
+                                               const std::byte* b, Range range) {
+  const std::size_t end = range.begin + range.count;
+#pragma GCC ivdep
+  for (std::size_t i = range.begin; i < end; ++i) {
+    const typename Out::Stored stored =
+        Out::store(Op::of(In::load(load_at<typename In::Stored>(a, i)),
+                          In::load(load_at<typename In::Stored>(b, i))));
+    std::memcpy(to + i * sizeof stored, &stored, sizeof stored);
+  }
+}
+
 template <class In, class Out, class Op>
 [[gnu::always_inline]] inline void reduce_all(std::byte* to, const std::byte* const* from,
                                               std::size_t sources, Range range) {
+  if (sources == 1) return convert<In, Out>(to, from[0], range);
+  if (sources == 2) return combine_two<In, Out, Op>(to, from[0], from[1], range);
   const std::size_t end = range.begin + range.count;
   std::size_t begin = range.begin;
   // With a constant count the compiler's loops need no remainder.
