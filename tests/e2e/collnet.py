@@ -7,6 +7,7 @@ import signal
 import time
 
 from fabric import Fabric, check, main, wait_until
+from many_cpus import need_no_limit
 from soft_fabric import SoftFabric
 from transfer import SWEEP, rows_are_right
 
@@ -34,6 +35,16 @@ def rounded():
         check("travel as bf16 and are rounded" in fabric.log(), "the init log does not say it")
     with Fabric(2, topology="mesh") as fabric:
         rows_are_right(fabric.run_perf(*COLLNET, env=BF16))
+
+
+def workers():
+    """The processes see 16 CPUs."""
+    need_no_limit()
+    with Fabric(2, topology="mesh") as fabric:
+        for wire in (ON, BF16):
+            rows_are_right(fabric.run_perf(*COLLNET, env=SOCKETS | wire | {"LD_PRELOAD": os.environ["E2E_MANY_CPUS"]},
+                                           timeout_s=240))
+        check("workers for the sums of a group: 3" in fabric.log(), fabric.log())
 
 
 def older_tables():
@@ -83,5 +94,5 @@ def rank_killed():
 
 
 if __name__ == "__main__":
-    main({f.__name__: f for f in (kernel_sockets, userspace_tcp, rounded, older_tables, configured, switched_off, misspelt, verbs,
-                                  rank_killed)})
+    main({f.__name__: f for f in (kernel_sockets, userspace_tcp, rounded, workers, older_tables, configured, switched_off, misspelt,
+                                  verbs, rank_killed)})

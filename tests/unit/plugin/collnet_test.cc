@@ -189,6 +189,29 @@ TEST_F(CollNetTest, Bfloat16Wire_KeepsSmallWholeNumbers) {
   expect_sums();
 }
 
+TEST_F(CollNetTest, Workers_ReduceTheSame) {
+  collnet_.workers = 2;
+  collnet_.wire = reduce::Wire::kBfloat16;
+  connect(2);
+  start(300'000);
+  finish();
+  expect_sums();
+}
+
+TEST_F(CollNetTest, MemoryDeregisteredUnderWay_IsNotUsedAfterwards) {
+  collnet_.workers = 2;
+  collnet_.wire = reduce::Wire::kBfloat16;
+  connect(2);
+  start(300'000);
+  for (Host& host : hosts_) {
+    ASSERT_TRUE(host.group->deregister_memory(host.from_memory));
+    ASSERT_TRUE(host.group->deregister_memory(host.to_memory));
+    // AddressSanitizer and ThreadSanitizer see a later access.
+    host.from = {};
+    host.to = {};
+  }
+}
+
 TEST_F(CollNetTest, Finalize_EndsWhatNcclForgot) {
   connect(2);
   start(1000);
