@@ -60,6 +60,7 @@ CollGroup::CollGroup(Net& net, std::size_t rank, std::vector<PeerLanes> lanes)
 // The registrations end before the connections, as NCCL ends them: no byte of the memory is on its
 // way once it is freed.
 CollGroup::~CollGroup() {
+  is_closing_.store(true);
   workers_.stop();
   memories_.clear();
   for (Comm* const comm : comms_) net_.close(comm);
@@ -86,7 +87,7 @@ Told<void> CollGroup::prepare(const CollnetSettings& settings) {
                                                              .workers = &workers_});
   const Status started =
       workers_.start(settings.workers, {.name = "ztcp-sum", .cpus = {}, .spin = kWorkerSpin},
-                     [this](std::size_t) { return all_reduce_->work(); });
+                     [this](std::size_t) { return !is_closing_.load() && all_reduce_->work(); });
   if (!started)
     log::warn("CollNet: {} of {} workers could be started ({}: {}), so sums take longer",
               workers_.count(), settings.workers, started.error().where,

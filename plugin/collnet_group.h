@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -89,7 +90,8 @@ class CollGroup final : private reduce::Peers {
   std::mutex mutex_;  // Guards memories_.
   std::vector<std::unique_ptr<SharedMemory>> memories_;
   std::unique_ptr<reduce::AllReduce> all_reduce_;
-  WorkerThreads workers_;  // End before the memory that they use.
+  std::atomic<bool> is_closing_{false};  // Workers begin no further task.
+  WorkerThreads workers_;                // End before the memory that they use.
 };
 
 }  // namespace ztcp::plugin
