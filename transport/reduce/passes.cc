@@ -44,8 +44,11 @@ void do_pass(const Pass& pass) {
 std::uint32_t Passes::give(Pass pass) {
   std::uint32_t tasks = 0;
   const std::size_t end = pass.elements.begin + pass.elements.count;
-  for (std::size_t at = pass.elements.begin; at < end; at += kTaskElements) {
-    pass.elements = {at, std::min(kTaskElements, end - at)};
+  // A giver that is alone would only look for messages more often.
+  const bool is_alone = workers_ == nullptr || workers_->count() == 0;
+  const std::size_t most = is_alone ? pass.elements.count : kTaskElements;
+  for (std::size_t at = pass.elements.begin; at < end; at += most) {
+    pass.elements = {at, std::min(most, end - at)};
     if (!queue_.has_room()) {
       do_pass(pass);
       continue;
@@ -56,10 +59,10 @@ std::uint32_t Passes::give(Pass pass) {
   return tasks;
 }
 
-// The giver does a single task itself: that takes no longer than to wake a worker.
+// To wake a worker takes as long as a few tasks.
 void Passes::publish() {
-  if (workers_ == nullptr || queue_.waiting() < 2) return;
-  const std::size_t wanted = std::min(workers_->count(), queue_.waiting() - 1);
+  if (workers_ == nullptr) return;
+  const std::size_t wanted = std::min(workers_->count(), queue_.waiting() / kTasksOfWaking);
   for (std::size_t worker = 0; worker < wanted; ++worker) workers_->wake(worker);
 }
 

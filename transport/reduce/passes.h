@@ -41,6 +41,12 @@ void do_pass(const Pass& pass);
 
 class Passes {
  public:
+  // So small that several threads share a message's elements, and so large that taking a task costs
+  // nothing beside it.
+  static constexpr std::size_t kTaskElements = 16U << 10;
+  // A worker is woken for as many waiting tasks as this.
+  static constexpr std::size_t kTasksOfWaking = 4;
+
   // Null: the giver does all. `workers` call work().
   explicit Passes(Workers* workers) : workers_(workers) {}
   Passes(const Passes&) = delete;
@@ -62,9 +68,6 @@ class Passes {
   void settle() { queue_.finish(do_pass); }
 
  private:
-  // So small that several threads share a message's elements, and so large that taking a task costs
-  // nothing beside it.
-  static constexpr std::size_t kTaskElements = 16U << 10;
   static constexpr std::size_t kMaxTasks = 512;
 
   Workers* const workers_;
