@@ -124,8 +124,10 @@ bool AllReduce::cut_segments() {
     const std::size_t count = std::min(left, most);
     segments_[begun_ % kSlots] = {.job = &job, .elements = {job.cut_, count}};
     job.cut_ += count;
-    if (job.wire_ == Wire::kBfloat16) round_contributions(begun_);
+    const bool is_rounded = job.wire_ == Wire::kBfloat16;
+    if (is_rounded) round_contributions(begun_);
     ++begun_;
+    if (is_rounded) break;  // It is sent before the next one is rounded.
   }
   return begun_ != before;
 }

@@ -41,14 +41,17 @@ void do_pass(const Pass& pass) {
   }
 }
 
+// What the giver would do itself in the end it does at once, before it looks for messages again.
 std::uint32_t Passes::give(Pass pass) {
+  const bool is_alone = workers_ == nullptr || workers_->count() == 0;
+  if (is_alone || (pass.elements.count <= kTaskElements && queue_.waiting() == 0)) {
+    do_pass(pass);
+    return 0;
+  }
   std::uint32_t tasks = 0;
   const std::size_t end = pass.elements.begin + pass.elements.count;
-  // A giver that is alone would only look for messages more often.
-  const bool is_alone = workers_ == nullptr || workers_->count() == 0;
-  const std::size_t most = is_alone ? pass.elements.count : kTaskElements;
-  for (std::size_t at = pass.elements.begin; at < end; at += most) {
-    pass.elements = {at, std::min(most, end - at)};
+  for (std::size_t at = pass.elements.begin; at < end; at += kTaskElements) {
+    pass.elements = {at, std::min(kTaskElements, end - at)};
     if (!queue_.has_room()) {
       do_pass(pass);
       continue;

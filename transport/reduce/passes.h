@@ -52,7 +52,8 @@ class Passes {
   Passes(const Passes&) = delete;
   Passes& operator=(const Passes&) = delete;
 
-  // Returns the number of tasks that collect() will show.
+  // Does a small pass, and without workers any, at once. Returns the number of tasks that collect()
+  // will show.
   std::uint32_t give(Pass pass);
   // Wakes workers for the tasks that were given.
   void publish();

@@ -42,18 +42,34 @@ struct Rounding {
             .values = reinterpret_cast<const std::byte*>(values.data()),
             .elements = {0, values.size()}};
   }
+  bool is_done() const {
+    return wire == std::vector<std::uint16_t>(wire.size(), narrow_bfloat16(1.5F));
+  }
 };
 
-TEST(Passes, WithoutWorkers_APassIsOneTask) {
-  Rounding rounding(5);
+TEST(Passes, WithoutWorkers_TheGiverDoesAPassAtOnce) {
   CountedWorkers none(0);
   for (Workers* const workers : {static_cast<Workers*>(nullptr), static_cast<Workers*>(&none)}) {
+    Rounding rounding(5);
     Passes passes(workers);
-    EXPECT_EQ(passes.give(rounding.pass()), 1U);
-    passes.publish();
-    EXPECT_TRUE(passes.work());
+    EXPECT_EQ(passes.give(rounding.pass()), 0U);
+    EXPECT_TRUE(rounding.is_done());
     EXPECT_FALSE(passes.work());
   }
+}
+
+TEST(Passes, ASmallPassIsDoneAtOnceWhereNoneWaits) {
+  CountedWorkers workers(2);
+  Passes passes(&workers);
+  Rounding small(1);
+  EXPECT_EQ(passes.give(small.pass()), 0U);
+  EXPECT_TRUE(small.is_done());
+  Rounding large(2);
+  EXPECT_EQ(passes.give(large.pass()), 2U);
+  EXPECT_FALSE(large.is_done());
+  EXPECT_EQ(passes.give(small.pass()), 1U);
+  passes.settle();
+  EXPECT_TRUE(large.is_done());
 }
 
 TEST(Passes, WithWorkers_TasksCoverAllElementsOnce) {
@@ -67,10 +83,9 @@ TEST(Passes, WithWorkers_TasksCoverAllElementsOnce) {
   std::vector<std::uint32_t> owners;
   EXPECT_TRUE(passes.collect([&](std::uint32_t owner) { owners.push_back(owner); }));
   EXPECT_EQ(owners, (std::vector<std::uint32_t>{7, 7, 7}));
-  const std::uint16_t rounded = narrow_bfloat16(1.5F);
   EXPECT_EQ(rounding.wire.back(), 0U);
-  rounding.wire.back() = rounded;
-  EXPECT_EQ(rounding.wire, std::vector<std::uint16_t>(rounding.wire.size(), rounded));
+  rounding.wire.pop_back();
+  EXPECT_TRUE(rounding.is_done());
 }
 
 TEST(Passes, FewTasks_WakeNoWorker) {
@@ -98,7 +113,7 @@ TEST(Passes, ManyTasks_WakeAWorkerForEachFew) {
 }
 
 TEST(Passes, FullQueue_TheGiverDoesTheRest) {
-  Rounding rounding(1);
+  Rounding rounding(2);
   CountedWorkers workers(1);
   Passes passes(&workers);
   std::uint32_t given = 0;
