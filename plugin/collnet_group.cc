@@ -69,8 +69,9 @@ CollGroup::~CollGroup() {
 Told<void> CollGroup::prepare(const CollnetSettings& settings) {
   const reduce::Wire wire = settings.wire;
   const std::size_t bytes = reduce::AllReduce::scratch_bytes(lanes_.size(), wire);
-  void* const memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  // Populated, so that no call waits for pages.
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED)
     return report(Errc::kOutOfMemory, "CollNet: no {} bytes for the contributions of {} hosts",
                   bytes, lanes_.size() - 1);

@@ -37,7 +37,7 @@ constexpr Range part_of(std::size_t count, std::size_t part, std::size_t hosts) 
 // Most bytes of a message, as a number that does not depend on the type.
 constexpr std::size_t piece_bytes(std::size_t hosts) {
   constexpr std::size_t kMost = 128 << 10U;
-  constexpr std::size_t kAllHosts = 2 << 20U;
+  constexpr std::size_t kAllHosts = 1 << 20U;
   constexpr std::size_t kLeast = 16 << 10U;
   constexpr std::size_t kStep = 4 << 10U;
   return std::clamp(kAllHosts / hosts / kStep * kStep, kLeast, kMost);
