@@ -51,7 +51,7 @@ struct Device {
 struct CollnetSettings {
   bool is_on = false;
   reduce::Wire wire = reduce::Wire::kAsIs;
-  std::size_t workers = 0;  // Of each group.
+  std::size_t workers = 0;  // Each group has so many.
 };
 
 // The result of start-up. Immutable afterwards.

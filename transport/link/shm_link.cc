@@ -20,7 +20,8 @@
 namespace ztcp::link {
 namespace {
 
-constexpr std::uint32_t kWayBytes = 1U << 20;  // Half of a core's second-level cache, or all of it.
+// Half of a core's second-level cache, or all of it.
+constexpr std::uint32_t kCachedBytes = 1U << 20;
 constexpr std::uint32_t kLeastSlots = 64;
 constexpr std::uint32_t kLeastSlotBytes = 2048;
 constexpr std::uint32_t kFreeSlots = 32;  // Always left free, however many the receiver keeps.
@@ -37,7 +38,7 @@ ShmShape shape_of(const ShmConfig& config) {
   shape.slot_count =
       config.slots != 0
           ? config.slots
-          : std::bit_ceil(std::clamp(kWayBytes / shape.slot_bytes, kLeastSlots, kMaxShmSlots));
+          : std::bit_ceil(std::clamp(kCachedBytes / shape.slot_bytes, kLeastSlots, kMaxShmSlots));
   return shape;
 }
 

@@ -74,7 +74,6 @@ class TopK:
         if elements > MOST_ELEMENTS:
             raise ValueError(f"topk: a bucket of {elements} gradients is too large; lower DDP's bucket_cap_mb, or "
                              "split the parameter")
-        wide = self.wide_type(gradients)
         count = max(1, math.ceil(elements * self.ratio))
         wide = self.wide_type(gradients)
         words = count * (1 + gradients.new_empty(0, dtype=wide).element_size() // 4)
