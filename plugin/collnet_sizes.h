@@ -30,7 +30,7 @@ struct CollnetSizes {
 // Around each size that was measured, half the way to those at which CollNet was slower.
 inline constexpr std::array kCollnetSizes = {
     CollnetSizes{TransportKind::kSockets, reduce::Wire::kBfloat16, 2, 2, 64U << 10U, 128U << 10U},
-    CollnetSizes{TransportKind::kSockets, reduce::Wire::kBfloat16, 2, 2, 2U << 20U, 8U << 20U},
+    CollnetSizes{TransportKind::kSockets, reduce::Wire::kBfloat16, 2, 2, 2U << 20U, SIZE_MAX},
 };
 
 // FNV-1a over the table.
