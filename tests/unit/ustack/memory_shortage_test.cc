@@ -78,6 +78,7 @@ std::array<std::shared_ptr<Nic>, 2> joined_nics() {
     engine.stack.address = nic.address;
     engine.secret = {1, static_cast<std::uint64_t>(host)};
     auto& made = nics[static_cast<std::size_t>(host)] = std::make_shared<Nic>(nic);
+    made->claim = std::make_unique<NicClaim>();
     made->listen_endpoint = {nic.address.address, engine.listen_port};
     comms::PollerConfig poller;
     poller.name = nic.name;
