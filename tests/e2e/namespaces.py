@@ -150,11 +150,11 @@ class Hosts(Fabric):
                 self.add_address(host, BOOT_NETWORKS[boot_family].format(host + 1), "boot")
                 if host not in bypassing:
                     self.add_address(host, self.address(host), "data")
+                if merged:
+                    self.on(host, "ip", "address", "add", f"10.68.0.{host + 1}/24", "dev", "more")
             if processes > 1:
                 for host in past_kernel:
                     pin_program(self, host, processes)
-                if merged:
-                    self.on(host, "ip", "address", "add", f"10.68.0.{host + 1}/24", "dev", "more")
         except BaseException:
             self.__exit__(None, None, None)
             raise
