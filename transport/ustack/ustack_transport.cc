@@ -15,7 +15,6 @@
 #include <fmt/format.h>
 
 #include "config/machine/live_machine.h"
-#include "config/mesh.h"
 #include "core/listen_address.h"
 #include "core/log.h"
 #include "core/process_mark.h"
@@ -31,6 +30,7 @@
 #include "transport/ustack/device_line.h"
 #include "transport/ustack/lane.h"
 #include "transport/ustack/nic.h"
+#include "transport/ustack/nic_advice.h"
 #include "transport/ustack/nic_choice.h"
 #include "transport/ustack/nic_config.h"
 #include "transport/ustack/nic_links.h"
@@ -40,36 +40,6 @@ namespace {
 
 // Between probes of a peer that is reported dead. A live peer's userspace TCP answers at once.
 constexpr Duration kProbeInterval = std::chrono::milliseconds(100);
-
-// "0000:17:00.0", or "0000:17:00.0, 0000:3b:00.0" if the thread's current GPU is not known.
-std::string to_text(const ProcessGpus& gpus) {
-  const auto name = [](const GpuIdentity& gpu) { return gpu.pci.empty() ? gpu.uuid : gpu.pci; };
-  if (gpus.current) return name(*gpus.current);
-  std::string text;
-  for (const GpuIdentity& gpu : gpus.driven) text += (text.empty() ? "" : ", ") + name(gpu);
-  return text.empty() ? "unknown" : text;
-}
-
-std::string carrier_advice(const config::Nic& nic) {
-  switch (nic.driver) {
-    case config::NicDriver::kMemif:
-      return nic.memif_role == config::MemifRole::kMesh
-                 ? "is the process of any other NIC of this mesh running?"
-                 : "is ztcp_switch, or the process at the other end, running?";
-    case config::NicDriver::kTap:
-      return fmt::format("is the interface up? See ip link show {}", nic.tap_interface);
-    case config::NicDriver::kXdp:
-    case config::NicDriver::kMlx5:
-      return fmt::format("is the interface up, and its cable in? See ip link show {}",
-                         nic.interface);
-    case config::NicDriver::kPci:
-      return "check its cable and the switch's port; for a virtual machine's NIC, check its host";
-    case config::NicDriver::kSocket:
-    case config::NicDriver::kVerbs:
-      break;  // Another transport's.
-  }
-  return {};
-}
 
 const char* checksum_text(const link::LinkCapabilities& link) {
   if (link.trusted) return "not needed (both ends agreed: no frame leaves this machine's memory)";
@@ -188,27 +158,13 @@ Result<std::shared_ptr<Nic>> UstackTransport::own_nic(std::size_t device,
   if (code == Errc::kNoRoute) {
     const std::shared_ptr<Nic>& open = nics_[*without_route];
     const config::Nic& nic = open != nullptr ? open->config : fabric_.nics[*without_route];
-    const bool is_walled = config::is_mesh(nic) || peer->in_shared_memory;
-    log::warn("{}: no route from {} to {}: it {}: {} in {}", nic.name,
-              config::address_text(nic.address), to_string(peer->endpoint.address),
-              unable[*without_route],
-              is_walled ? "give both ends NICs of one network"
-                        : "give both NICs addresses of one family, and put them in one subnet or "
-                          "give the NIC a gateway",
-              fabric_.path);
+    log::warn("{}", no_route_line(fabric_, nic, *peer, unable[*without_route]));
     return fail(code, "connect");
   }
-  std::string reasons;
-  for (const auto& [i, why] : unable)
-    reasons += (reasons.empty() ? "" : ", ") + fabric_.nics[i].name + " " + why;
-  log::warn("{}: no NIC of this process (GPU {}) can carry its traffic: {}; {}", wanted.name,
-            to_text(gpus),
-            reasons.empty() ? "each is paired with another GPU in " + fabric_.path : reasons,
-            code == Errc::kBusy && wanted.processes > 1
-                ? "run fewer processes on this host, or ztcp_setup for more"
-            : code == Errc::kBusy && !choice.all_are_ours
-                ? "one process drives one NIC, see ztcp_setup --check"
-                : "ztcp_setup --check compares the config with this machine");
+  log::warn("{}", shortage_line(fabric_, wanted, gpus,
+                                {.unable = std::move(unable),
+                                 .is_one_taken = code == Errc::kBusy,
+                                 .all_are_ours = choice.all_are_ours}));
   return fail(code, "claim NIC");
 }
 
@@ -367,8 +323,8 @@ Result<SendCommPtr> UstackTransport::begin_connect(int device, const PeerHandle&
       to.endpoint != nic->listen_endpoint) {
     log::warn(
         "{}: no connection to {}: that process shares this NIC, and no frame between the two "
-        "passes "
-        "it; leave NCCL its shared memory within a host (NCCL_SHM_DISABLE, NCCL_P2P_DISABLE)",
+        "passes it; leave NCCL its shared memory within a host (NCCL_SHM_DISABLE, "
+        "NCCL_P2P_DISABLE)",
         nic->config.name, to_string(to.endpoint));
     return fail(Errc::kNoRoute, "connect within a host");
   }
