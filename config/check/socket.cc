@@ -62,12 +62,22 @@ std::int64_t effective(Checklist& list, const std::string& interface, const std:
   return std::max(of("all"), of(interface));
 }
 
-// Ports with a listening socket on any address.
-std::set<std::uint16_t> listening_ports(Checklist& list) {
-  std::set<std::uint16_t> ports;
-  for (const TcpSocket& socket : tcp_sockets(list.machine))
-    if (socket.state == TcpSocket::kListening) ports.insert(socket.port);
-  return ports;
+// The NIC's ports at which another socket listens.
+struct TakenPorts {
+  std::set<std::uint16_t> all;
+  bool is_certain = true;  // False: some of the sockets may be for IPv6 alone.
+};
+TakenPorts taken_ports(Checklist& list, const Nic& nic) {
+  TakenPorts taken;
+  for (const TcpSocket& socket : tcp_sockets(list.machine)) {
+    const bool is_ours = socket.port >= nic.first_port && socket.port <= nic.last_port;
+    if (!is_ours || socket.state != TcpSocket::kListening ||
+        !receives_at(socket, nic.address.address))
+      continue;
+    taken.all.insert(socket.port);
+    if (may_be_ipv6_only(socket, nic.address.address)) taken.is_certain = false;
+  }
+  return taken;
 }
 
 // Two or three numbers: "32768 60999", "4096 131072 6291456".
@@ -162,13 +172,14 @@ Next check_socket_network(Checklist& list, const Nic& nic) {
 // are negotiated. A fault of one RDMA device is a warning: the other NICs still work.
 Next check_listening_ports(Checklist& list, const Nic& nic) {
   if (nic.first_port == 0) return Next::kGoOn;  // The kernel chooses one.
-  const std::set<std::uint16_t> taken = listening_ports(list);
+  const TakenPorts taken = taken_ports(list, nic);
   const int all = nic.last_port - nic.first_port + 1;
-  const auto used =
-      std::distance(taken.lower_bound(nic.first_port), taken.upper_bound(nic.last_port));
-  if (used >= all) {
+  const int used = static_cast<int>(taken.all.size());
+  const char* const doubt =
+      taken.is_certain ? "" : "; listeners on [::] count, also those for IPv6 alone";
+  if (used == all) {
     const std::string what =
-        fmt::format("all ports {}-{} are in use", nic.first_port, nic.last_port);
+        fmt::format("all ports {}-{} are in use{}", nic.first_port, nic.last_port, doubt);
     const std::string mend = fmt::format(
         "ss -ltnp shows by which processes; widen first_port and last_port in {}, one for each "
         "process",
@@ -190,8 +201,8 @@ Next check_listening_ports(Checklist& list, const Nic& nic) {
                              nic.first_port, nic.last_port));
   else
     list.good("ports", nic.name,
-              fmt::format("{} of {} are free ({}-{}): one for each process", all - used, all,
-                          nic.first_port, nic.last_port));
+              fmt::format("{} of {} are free ({}-{}): one for each process{}", all - used, all,
+                          nic.first_port, nic.last_port, doubt));
   return Next::kGoOn;
 }
 

@@ -12,6 +12,8 @@
 namespace ztcp::config {
 namespace {
 
+constexpr std::array<std::uint8_t, 16> kAny{};  // "::"
+
 template <class Number>
 std::optional<Number> parse_hex(std::string_view text) {
   Number number = 0;
@@ -50,11 +52,13 @@ bool receives_at(const TcpSocket& socket, IpAddress address) {
     bytes[i] = static_cast<std::uint8_t>(address.high >> (56 - 8 * i));
     bytes[8 + i] = static_cast<std::uint8_t>(address.low >> (56 - 8 * i));
   }
-  constexpr std::array<std::uint8_t, 16> kAny{};
   constexpr std::array<std::uint8_t, 16> kAnyIpv4{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  // A socket of "::" takes IPv4, too, unless it was told not to.
   return socket.address == bytes || socket.address == kAny ||
          (address.is_v4() && socket.address == kAnyIpv4);
+}
+
+bool may_be_ipv6_only(const TcpSocket& socket, IpAddress address) {
+  return address.is_v4() && socket.address == kAny;
 }
 
 std::vector<TcpSocket> tcp_sockets(Machine& machine) {

@@ -21,8 +21,10 @@ struct TcpSocket {
   std::uint16_t port = 0;
   unsigned state = 0;
 };
-// Whether it has this local address, or any.
+// Whether it has this local address, or any. Assumes that a socket of "::" takes IPv4, too.
 bool receives_at(const TcpSocket& socket, IpAddress address);
+// Whether receives_at() rests on that assumption: these files do not show IPV6_V6ONLY.
+bool may_be_ipv6_only(const TcpSocket& socket, IpAddress address);
 // Skips malformed lines.
 std::vector<TcpSocket> tcp_sockets(Machine& machine);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -25,8 +26,8 @@ std::string text_of(const XdpSteering& steering) {
                      steering.listen_port, more, steering.first_port, steering.last_port);
 }
 
-// A port that the program would take from a socket of the kernel; empty: none.
-std::string port_in_use(Host& host, const XdpSteering& steering) {
+// A socket of the kernel whose frames the program would take.
+std::optional<config::TcpSocket> socket_in_use(Host& host, const XdpSteering& steering) {
   // Connections that are over need no frames: include/net/tcp_states.h.
   constexpr std::array<unsigned, 2> kOver{6, 7};  // TIME_WAIT, CLOSE
   for (const config::TcpSocket& socket : config::tcp_sockets(host)) {
@@ -35,9 +36,9 @@ std::string port_in_use(Host& host, const XdpSteering& steering) {
                          (socket.port >= steering.first_port && socket.port <= steering.last_port);
     if (is_ours && std::find(kOver.begin(), kOver.end(), socket.state) == kOver.end() &&
         config::receives_at(socket, steering.address))
-      return fmt::to_string(socket.port);
+      return socket;
   }
-  return {};
+  return std::nullopt;
 }
 
 }  // namespace
@@ -57,14 +58,18 @@ XdpSteering XdpProgram::steering() const {
 
 void XdpProgram::check(Host& host, const Others&, config::Problems& problems) const {
   check_names(host, interface, user, group, problems);
-  if (const std::string taken = port_in_use(host, steering()); !taken.empty())
+  const XdpSteering steered = steering();
+  if (const auto taken = socket_in_use(host, steered))
     problems.push_back(
         {interface,
          fmt::format("port {} of {} is one of ztcp's and in use by another program, whose frames "
-                     "would come to ztcp",
-                     taken, address),
+                     "would come to ztcp{}",
+                     taken->port, address,
+                     config::may_be_ipv6_only(*taken, steered.address)
+                         ? "; it listens on [::], which counts also if it is for IPv6 alone"
+                         : ""),
          fmt::format("ss -tanp 'sport = :{}' shows the program: end it, or give it another port",
-                     taken)});
+                     taken->port)});
   if (const std::string other = host.xdp_obstacle(interface); !other.empty())
     problems.push_back(
         {interface, other, fmt::format("remove it, or sudo ztcp_setup --keep {}", interface)});

@@ -10,8 +10,11 @@
 namespace ztcp::config {
 namespace {
 
+using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 LocalAddress at(const char* interface, const char* address, std::uint32_t index) {
   return {.interface = interface,
@@ -146,13 +149,14 @@ TEST(CheckSocket, TwoInterfacesInOneNetworkAreAWarning) {
   EXPECT_THAT(host.said("network").name, IsEmpty());
 }
 
-// "0: 0100007F:1D30 ...": 7472 and up, the first on loopback, the others on all addresses.
-std::string listeners(int first, int last, const char* state = "0A") {
+// "0: 00000000:1D30 ...": 7472 and up, on all addresses.
+std::string listeners(int first, int last, const char* state = "0A",
+                      const char* address = "00000000") {
   std::string text = "  sl  local_address rem_address   st tx_queue rx_queue\n";
   char line[128];
   for (int port = first; port <= last; ++port) {
-    std::snprintf(line, sizeof line, "   %d: 00000000:%04X 00000000:0000 %s 00000000:00000000\n",
-                  port - first, static_cast<unsigned>(port), state);
+    std::snprintf(line, sizeof line, "   %d: %s:%04X 00000000:0000 %s 00000000:00000000\n",
+                  port - first, address, static_cast<unsigned>(port), state);
     text += line;
   }
   return text;
@@ -172,6 +176,31 @@ TEST(CheckSocket, NoFreePortIsAFault) {
   EXPECT_THAT(problem.mend, HasSubstr("widen first_port and last_port in /etc/ztcp.conf"));
   host.nic().first_port = host.nic().last_port = 0;
   EXPECT_THAT(host.said("ports").name, IsEmpty()) << "the kernel finds one";
+}
+
+TEST(CheckSocket, ListenersOnOtherAddressesTakeNoPort) {
+  Host host;
+  for (const char* other : {"0100007F", "0600000A"}) {
+    host.tree.add_file("proc/net/tcp", listeners(7472, 7535, "0A", other));
+    EXPECT_THAT(host.problem("ports", Severity::kGood).what, HasSubstr("64 of 64 are free"));
+  }
+  host.tree.add_file("proc/net/tcp", listeners(7472, 7535, "0A", "0500000A"));
+  EXPECT_THAT(host.problem("ports", Severity::kFault).what, EndsWith("are in use"));
+}
+
+TEST(CheckSocket, ListenersThatMayBeForIpv6AloneAreCountedAndNamed) {
+  constexpr const char* kAny = "00000000000000000000000000000000";
+  Host host;
+  host.tree.add_file("proc/net/tcp6", listeners(7472, 7472, "0A", kAny));
+  EXPECT_THAT(host.problem("ports", Severity::kGood).what,
+              AllOf(StartsWith("63 of 64 are free"), HasSubstr("also those for IPv6 alone")));
+  host.tree.add_file("proc/net/tcp6", listeners(7472, 7535, "0A", kAny));
+  EXPECT_THAT(host.problem("ports", Severity::kFault).what,
+              EndsWith("are in use; listeners on [::] count, also those for IPv6 alone"));
+  host.nic().address = *parse_ip_prefix("fd00::5/64");
+  host.addresses.front().prefix = host.nic().address;
+  EXPECT_THAT(host.problem("ports", Severity::kFault).what, EndsWith("are in use"))
+      << "no doubt about an IPv6 address";
 }
 
 TEST(CheckSocket, PortsInTheEphemeralRangeAreAWarning) {

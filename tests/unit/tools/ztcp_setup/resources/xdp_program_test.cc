@@ -92,6 +92,17 @@ TEST(XdpProgram, APortThatAnotherProgramUsesIsAFault) {
     EXPECT_THAT(faults(other), IsEmpty());
 }
 
+// /proc does not show which sockets are for IPv6 alone.
+TEST(XdpProgram, AListenerThatMayBeForIpv6AloneIsAFaultThatSaysSo) {
+  FakeHost host = bare_machine();
+  host.state.values["/proc/net/tcp6"] =
+      "  sl  local_address rem_address   st\n"
+      "   0: 00000000000000000000000000000000:EE48 00000000000000000000000000000000:0000 0A\n";
+  EXPECT_THAT(all_of(set_up(host, program()).faults),
+              HasSubstr("; it listens on [::], which counts also if it is for IPv6 alone"));
+  EXPECT_EQ(host.changes, 0U);
+}
+
 TEST(XdpProgram, AnUnknownGroupIsAFault) {
   FakeHost host = bare_machine();
   host.groups.clear();
