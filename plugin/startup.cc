@@ -314,16 +314,16 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
             : "NCCL goes on without ztcp (with NCCL_NET=ztcp the job would end here)");
   if (!loaded.fabric && !is_missing)
     return refuse(sources, loaded, environment, host, say_problems(loaded.path, loaded.problems));
-  if (!environment.tuner_fault.empty())
-    return refuse(sources, loaded, environment, host, environment.tuner_fault);
-  if (!environment.collnet_fault.empty())
-    return refuse(sources, loaded, environment, host, environment.collnet_fault);
   if (auto reason = choose_nics(sources, environment, loaded.fabric))
     return refuse(sources, loaded, environment, host, *reason);
 
   config::Fabric& fabric = *loaded.fabric;
   const std::optional<TransportKind> tunable = choose_tuning(sources.transports, fabric);
   fabric.tunes_channels = tunable && environment.untuned_by.empty();
+  if (!environment.tuner_fault.empty())
+    return refuse(sources, loaded, environment, host, environment.tuner_fault);
+  if (!environment.collnet_fault.empty())
+    return refuse(sources, loaded, environment, host, environment.collnet_fault);
   if (const config::Problems problems = sources.check_host(fabric); !problems.empty())
     return refuse(sources, loaded, environment, host, say_problems(fabric.who_chose(), problems));
 

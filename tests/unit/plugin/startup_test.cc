@@ -212,6 +212,23 @@ TEST_F(StartupTest, AnUnknownTunerValueRefusesConnections) {
   EXPECT_TRUE(contains(log_.warned(), environment_.tuner_fault)) << log_.warned();
 }
 
+// The others' number follows from the NICs and the tuner, and NCCL ends a job whose hosts differ.
+TEST_F(StartupTest, AnUnknownValue_ShowsAsManyDevicesAsTheOtherHosts) {
+  for (TransportSource& source : sources_) {
+    source.is_tunable = [](const config::Fabric&) { return true; };
+    source.nccl_devices = [](const config::Fabric& fabric, const config::Nic&) {
+      return fabric.tunes_channels ? 3 : 1;
+    };
+  }
+  for (std::string* const fault : {&environment_.tuner_fault, &environment_.collnet_fault}) {
+    *fault = "is neither on (1) nor off (0)";
+    const auto startup = start();
+    ASSERT_TRUE(startup);
+    EXPECT_EQ(startup->devices.size(), 3 * loaded_.fabric->nics.size());
+    fault->clear();
+  }
+}
+
 TEST_F(StartupTest, ATransportMissingInThisBuildIsRefused) {
   ask_for(config::TransportRequest::kSockets, "sockets");
   const auto startup = start();
