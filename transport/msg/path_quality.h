@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// What a flow's TCP saw of its path from one check of its session to the next. A path that is bad
-// at several checks in a row, while other flows to the same peer have good ones, is worth leaving.
+// The quality of a flow's path, as its TCP saw it from one check of its session to the next. A path
+// that is bad at several checks in a row, while other flows to the same peer have good ones, is
+// worth leaving.
 #pragma once
 
 #include <algorithm>

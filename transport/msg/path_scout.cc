@@ -42,7 +42,6 @@ void PathScout::compare_with_siblings(TimePoint now, FlowSet flows) {
 }
 
 void PathScout::find_other_path(TimePoint now, std::size_t flow) {
-  if (flows_.any()) return;
   is_path_bad_ = true;
   flows_.set(flow);
   wait_ = std::max(kFirstWait, 4 * longest_round_trip());

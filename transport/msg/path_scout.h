@@ -32,8 +32,9 @@ class PathScout final : public StreamEvents {
   // `flows` are in doubt. Both end with stop(), with answers, or with move_flows() of the session.
   void compare_with_new_stream(TimePoint now, FlowSet flows);
   void compare_with_siblings(TimePoint now, FlowSet flows);  // The peer answers on other flows.
-  // The path of `flow` is bad, not dead. Ends with leave_path() of the session, or with stop() if
-  // the new stream does not open soon.
+  bool is_idle() const { return flows_.none(); }
+  // Requires is_idle(). The path of `flow` is bad, not dead. Ends with leave_path() of the session,
+  // or with stop() if the new stream does not open soon.
   void find_other_path(TimePoint now, std::size_t flow);
   void stop();
 

@@ -203,7 +203,7 @@ void SendSession::compare_paths(TimePoint now) {
     if (worst == nullptr || flow.quality.bad_checks() > worst->quality.bad_checks()) worst = &flow;
   }
   if (worst == nullptr || !worst->quality.is_worth_leaving() || now < next_move_ ||
-      !has_served(now, *worst))
+      !has_served(now, *worst) || !scout_.is_idle())
     return;
   const bool was_calm = now >= next_move_ + move_pause_;
   move_pause_ = was_calm ? kLeastMovePause : std::min(2 * move_pause_, kMostMovePause);

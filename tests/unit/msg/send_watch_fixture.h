@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -45,6 +46,18 @@ class SendWatch : public SendSessionTest {
     accept(0, Credit{3, 0, 0});
     post(settings.multi_flow_threshold_bytes + 1);
     for (std::size_t i = 1; i < 4; ++i) accept(i);
+  }
+  // All flows carry bulk until the next check, those of `bad` with a timeout.
+  void check(const std::vector<std::size_t>& bad) {
+    for (Dialled& d : dialled) {
+      d.stream.vitals.delivered_bytes += 1'000'000;
+      if (!d.stream.aborted) ack(d, d.acked == 0 ? 70'000 : 1);
+    }
+    for (const std::size_t i : bad) {
+      dialled[i].stream.vitals.timeouts += 1;
+      dialled[i].stream.vitals.retransmitted_bytes += 500'000;
+    }
+    pass(std::chrono::milliseconds(100));
   }
   void over_kernel_sockets() {
     settings.ack_is_delivery = false;
