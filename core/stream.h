@@ -107,7 +107,8 @@ struct StreamStall {
   // The peer's TCP holds every byte; its process has not read them yet.
   bool is_acked = false;
   // Time since the peer's TCP last sent an acknowledgement alone, which answers packets of ours;
-  // data may come although the path to the peer is dead.
+  // data may come although the path to the peer is dead. The kernel's TCP counts those with data,
+  // too.
   Duration silence = Duration::max();
 };
 

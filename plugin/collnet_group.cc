@@ -75,7 +75,8 @@ Told<void> CollGroup::prepare(const CollnetSettings& settings) {
   if (memory == MAP_FAILED)
     return report(Errc::kOutOfMemory, "CollNet: no {} bytes for the contributions of {} hosts",
                   bytes, lanes_.size() - 1);
-  // A forked child does not need it, and would take its pages from the NIC by a write of this one.
+  // A forked child does not need it. If it had it, the next write here would go to a copy of the
+  // page, and the NIC would go on with the old one.
   madvise(memory, bytes, MADV_DONTFORK);
   scratch_ = {static_cast<std::byte*>(memory), UnmapPages{bytes}};
   SharedMemory* const shared = ZTCP_TRY(register_memory({.address = memory, .size_bytes = bytes}));

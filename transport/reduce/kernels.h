@@ -19,7 +19,8 @@ namespace ztcp::reduce {
 void combine(ElementType type, Reduction reduction, std::byte* to,
              std::span<const std::byte* const> from, Range range);
 
-// The same for the sum of bfloat16 vectors as a float vector, which is not rounded.
+// The same for the sum of bfloat16 vectors as a float vector, which is not rounded. `to` must not
+// overlap a source; likewise below.
 void sum_bfloat16_as_float(std::byte* to, std::span<const std::byte* const> from, Range range);
 
 // Rounds floats to nearest even.

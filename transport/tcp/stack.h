@@ -77,7 +77,7 @@ struct Counters {
   std::uint64_t connections_accepted = 0;
   std::uint64_t connections_failed = 0;
   std::uint64_t syn_dropped_table_full = 0;
-  std::uint64_t ports_passed_over = 0;  // Their answers came to another stack's queue.
+  std::uint64_t ports_passed_over = 0;  // Their answers came to another queue, or none came.
   // ARP, and neighbour discovery for an IPv6 address.
   std::uint64_t arp_unresolved = 0;   // Connects that failed without an ARP reply.
   std::uint64_t arp_mac_changes = 0;  // A neighbour answers from another MAC than before.
