@@ -111,18 +111,7 @@ Result<std::vector<std::unique_ptr<Link>>> open_xdp(const XdpConfig& config) {
   auto port = std::make_shared<XdpPort>();
   port->config = config;
   port->interface = ZTCP_TRY(xdp::find_interface("xdp", config.interface, config.mtu_bytes));
-  const std::uint32_t queues = xdp::receive_queues(config.interface);
-  if (queues > xdp::kMostQueues)
-    return refuse(config, Errc::kBadConfig,
-                  fmt::format("it has {} queues, at most {} can be used; ethtool -L {} makes it "
-                              "fewer",
-                              queues, xdp::kMostQueues, config.interface));
   const NicSlot& slot = config.slot;
-  if (queues < slot.count)
-    return refuse(config, Errc::kBadConfig,
-                  fmt::format("it has {}, fewer than processes = {} in the config; run: ethtool -L "
-                              "{} combined {}, or lower processes",
-                              counted(queues, "queue"), slot.count, config.interface, slot.count));
   const bool is_pinned = xdp::is_pinned(config.pin_folder);
   if (slot.is_shared() && !is_pinned)
     return refuse(config, Errc::kBadConfig,
@@ -133,9 +122,23 @@ Result<std::vector<std::unique_ptr<Link>>> open_xdp(const XdpConfig& config) {
                                .first_port = config.first_port,
                                .last_port = config.last_port,
                                .processes = slot.count};
-  port->attachment =
-      ZTCP_TRY(is_pinned ? xdp::open_pinned_program(port->interface, steering, config.pin_folder)
-                         : xdp::attach(port->interface, steering, config.may_be_native));
+  // Before the queues are counted: virtio_net has more of them with a program.
+  if (!is_pinned)
+    port->attachment = ZTCP_TRY(xdp::attach(port->interface, steering, config.may_be_native));
+  const std::uint32_t queues = xdp::receive_queues(config.interface);
+  if (queues > xdp::kMostQueues)
+    return refuse(config, Errc::kBadConfig,
+                  fmt::format("it has {} queues, at most {} can be used; ethtool -L {} makes it "
+                              "fewer",
+                              queues, xdp::kMostQueues, config.interface));
+  if (queues < slot.count)
+    return refuse(config, Errc::kBadConfig,
+                  fmt::format("it has {}, fewer than processes = {} in the config; run: ethtool -L "
+                              "{} combined {}, or lower processes",
+                              counted(queues, "queue"), slot.count, config.interface, slot.count));
+  if (is_pinned)
+    port->attachment =
+        ZTCP_TRY(xdp::open_pinned_program(port->interface, steering, config.pin_folder));
   std::vector<std::uint32_t> own;
   for (std::uint32_t queue = slot.index; queue < queues; queue += slot.count) own.push_back(queue);
   if (const std::string why = xdp::locked_memory_shortage(
