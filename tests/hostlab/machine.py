@@ -14,6 +14,8 @@ import socket
 import subprocess
 import time
 
+from queue_rails import attach_queues
+
 BOOT_LIMIT_S = 600
 COMMAND_LIMIT_S = 240
 READY = "LAB-READY"
@@ -106,6 +108,8 @@ class Machine:
     def power_on(self):
         self._boots += 1
         self._ssh_port = None
+        for fds in self._taps.values():
+            attach_queues(fds)
         with open(self.lab.path(f"{self.name}.qemu"), "ab") as errors:
             self._qemu = subprocess.Popen(self._command_line(), stdin=subprocess.DEVNULL,
                                           stdout=errors, stderr=errors, start_new_session=True,

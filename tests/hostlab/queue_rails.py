@@ -7,6 +7,7 @@ that qemu inherits. A process of this file makes them, so that the lab itself st
 namespace; it needs root or user namespaces. The kernel sends a flow's frames to the queue from
 which the machine last sent frames of that flow.
 """
+import errno
 import fcntl
 import os
 import socket
@@ -15,6 +16,8 @@ import subprocess
 import sys
 
 TUNSETIFF = 0x400454CA
+TUNSETQUEUE = 0x400454D9
+IFF_ATTACH_QUEUE = 0x0200
 IFF_TAP, IFF_NO_PI, IFF_VNET_HDR, IFF_MULTI_QUEUE = 0x0002, 0x1000, 0x4000, 0x0100
 
 
@@ -37,6 +40,17 @@ class QueueRails:
     def end(self):
         self._socket.close()  # Ends the keeper, and with it the namespace.
         self._keeper.wait()
+
+
+def attach_queues(fds):
+    """A qemu that ended left queues of the tap detached; the next one expects all attached."""
+    request = struct.pack("16sH22x", b"", IFF_ATTACH_QUEUE)
+    for fd in fds:
+        try:
+            fcntl.ioctl(fd, TUNSETQUEUE, request)
+        except OSError as failure:
+            if failure.errno != errno.EINVAL:  # It is attached.
+                raise
 
 
 def ip(*words):
