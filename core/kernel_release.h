@@ -16,6 +16,10 @@ struct KernelVersion {
   friend constexpr auto operator<=>(const KernelVersion&, const KernelVersion&) = default;
 };
 
+// From here on a fork copies pinned pages for the child at once, hugetlbfs's as well
+// (transport/link/dma_map.h).
+inline constexpr KernelVersion kForksCopyPinnedPages{5, 13};
+
 // 0.0, older than any, where the text does not begin with two numbers.
 inline KernelVersion kernel_version(std::string_view release) {
   KernelVersion version;

@@ -224,6 +224,10 @@ constexpr const NicFamily* family_of_dpdk_driver(std::string_view driver) {
   return find_nic_family(&NicFamily::dpdk_driver, driver);
 }
 
+// The kernel's driver of the NICs that driver = "mlx5" in a config is for.
+inline constexpr std::string_view kMlx5KernelDriver =
+    family_of_dpdk_driver("net_mlx5")->kernel_driver;
+
 // `pci_id` as in "1d0f:ec20". Null: no family has it in its row.
 constexpr const NicFamily* family_of_pci_id(std::string_view pci_id) {
   for (const NicFamily& family : kNicFamilies)

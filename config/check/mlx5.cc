@@ -11,12 +11,11 @@
 #include "config/check/checklist.h"
 #include "config/machine/readings.h"
 #include "core/kernel_release.h"
+#include "core/nic_families.h"
 
 namespace ztcp::config {
 namespace {
 
-constexpr const char* kKernelDriver = "mlx5_core";
-constexpr KernelVersion kFirstKernel{5, 13};
 constexpr unsigned kCapNetRaw = 13;  // linux/capability.h
 
 std::string mlx5_folder(const Nic& nic) { return "/sys/class/net/" + nic.interface + "/device"; }
@@ -25,20 +24,21 @@ std::string mlx5_folder(const Nic& nic) { return "/sys/class/net/" + nic.interfa
 
 Next check_mlx5_nic(Checklist& list, const Nic& nic) {
   const std::string driver = link_name(list.machine, mlx5_folder(nic) + "/driver").value_or("none");
-  if (driver != kKernelDriver) {
+  if (driver != kMlx5KernelDriver) {
     list.fault("mlx5", nic.name,
                fmt::format("{} has the kernel driver {}, and driver = \"mlx5\" is for NICs of {}",
-                           nic.interface, driver, kKernelDriver),
+                           nic.interface, driver, kMlx5KernelDriver),
                fmt::format("write driver = \"xdp\" in {}", list.fabric.path));
     return Next::kStop;
   }
   const std::string release =
       read_line(list.machine, "/proc/sys/kernel/osrelease").value_or(std::string());
-  if (!release.empty() && kernel_version(release) < kFirstKernel)
-    list.fault("mlx5", nic.name,
-               fmt::format("kernel {} moves memory away from the NIC when a job forks", release),
-               fmt::format("Linux {}.{} or newer; or write driver = \"xdp\" in {}",
-                           kFirstKernel.major, kFirstKernel.minor, list.fabric.path));
+  if (!release.empty() && kernel_version(release) < kForksCopyPinnedPages)
+    list.fault(
+        "mlx5", nic.name,
+        fmt::format("kernel {} moves memory away from the NIC when a job forks", release),
+        fmt::format("Linux {}.{} or newer; or write driver = \"xdp\" in {}",
+                    kForksCopyPinnedPages.major, kForksCopyPinnedPages.minor, list.fabric.path));
   return Next::kGoOn;
 }
 

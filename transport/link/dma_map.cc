@@ -16,7 +16,7 @@
 namespace ztcp::link {
 
 bool forks_copy_pinned_pages(std::string_view kernel_release) {
-  return kernel_version(kernel_release) >= KernelVersion{5, 13};
+  return kernel_version(kernel_release) >= kForksCopyPinnedPages;
 }
 
 DmaMap::DmaMap(DmaMapper& mapper, const char* name, std::size_t max_ranges)

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "core/log.h"
+#include "core/nic_families.h"
 #include "core/pci_path.h"
 #include "transport/link/dma_map.h"
 #include "transport/link/host_address_link.h"
@@ -22,7 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kKernelDriver = "mlx5_core";
 // The driver must not change MAC addresses and flags of a virtual function's interface.
 constexpr const char* kDriverOptions = "vf_nl_en=0";
 
@@ -37,11 +37,11 @@ Result<std::string> find_nic(const Mlx5Config& config) {
   std::error_code missing;
   const std::string driver =
       nic.empty() ? std::string() : fs::read_symlink(nic / "driver", missing).filename().string();
-  if (driver == kKernelDriver) return nic.filename().string();
+  if (driver == kMlx5KernelDriver) return nic.filename().string();
   return refuse(config, {Errc::kBadConfig, 0, "interface"},
                 fmt::format("its driver is {}, and driver = \"mlx5\" is for NICs of {}; "
                             "driver = \"xdp\" serves others",
-                            driver.empty() ? "not on PCI" : driver, kKernelDriver));
+                            driver.empty() ? "not on PCI" : driver, kMlx5KernelDriver));
 }
 
 // libmlx5 keeps its memory from forked children by itself only if a variable of the environment
@@ -105,22 +105,17 @@ Result<std::vector<std::unique_ptr<Link>>> open_mlx5(const Mlx5Config& config) {
         fmt::format("{} failed ({}); {}", started.error().where,
                     std::strerror(started.error().sys_errno), advice_for(started.error(), nic)));
   const std::uint16_t queues = open->port.queues();
-  auto tables = xdp::HostTables::open({.interface = interface,
-                                       .own = config.steering.address,
-                                       .lanes = queues,
-                                       .mtu_bytes = config.mtu_bytes,
-                                       .queues = 0,
-                                       .kind = "mlx5"});
-  if (!tables)
-    return refuse(config, tables.error(),
-                  fmt::format("{} for {} failed: {}; is it an address of this interface?",
-                              tables.error().where, to_string(config.steering.address),
-                              std::strerror(tables.error().sys_errno)));
-  const std::shared_ptr<xdp::HostTables> shared = std::move(*tables);
+  const std::shared_ptr<xdp::HostTables> tables =
+      ZTCP_TRY(xdp::HostTables::open({.interface = interface,
+                                      .own = config.steering.address,
+                                      .lanes = queues,
+                                      .mtu_bytes = config.mtu_bytes,
+                                      .queues = 0,
+                                      .kind = "mlx5"}));
   std::vector<std::unique_ptr<Link>> links;
   for (std::uint16_t queue = 0; queue < queues; ++queue)
     links.push_back(std::make_unique<HostAddressLink>(std::make_unique<PortLink>(open, queue),
-                                                      shared, queue, config.steering.address));
+                                                      tables, queue, config.steering.address));
   return links;
 }
 

@@ -24,7 +24,6 @@ XdpLane::XdpLane(std::shared_ptr<XdpPort> port, std::vector<std::unique_ptr<Sock
                  std::size_t lane, std::size_t lanes)
     : port_(std::move(port)),
       sockets_(std::move(sockets)),
-      lane_(lane),
       layout_(port_->config.mtu_bytes),
       rx_chunks_(port_->config.rx_frames) {
   capabilities_.mtu_bytes = port_->config.mtu_bytes;
@@ -47,7 +46,7 @@ std::size_t XdpLane::receive(std::span<RxFrame> frames) {
   // The kernel did not take all frames at the last call.
   if (!sockets_.front()->tx.is_drained()) [[unlikely]]
     sockets_.front()->wake_for_tx();
-  std::size_t count = port_->tables->has_answer(lane_) ? receive_answers(frames) : 0;
+  std::size_t count = 0;
   for (std::size_t i = 0; i < sockets_.size() && count < frames.size(); ++i) {
     const std::size_t index = (next_socket_ + i) % sockets_.size();
     count += receive_from(index, frames.subspan(count));
@@ -109,23 +108,9 @@ void XdpLane::give_back(const Frame& frame) {
 void XdpLane::release(std::span<RxFrame> frames) {
   for (RxFrame& frame : frames) {
     if (frame.kept || frame.handle == nullptr) continue;
-    void* const handle = std::exchange(frame.handle, nullptr);
-    if (!answers_.take_back(handle)) give_back(*static_cast<const Frame*>(handle));
+    give_back(*static_cast<const Frame*>(std::exchange(frame.handle, nullptr)));
   }
   for (const auto& socket : sockets_) socket->fill.publish();
-}
-
-std::size_t XdpLane::receive_answers(std::span<RxFrame> frames) {
-  std::size_t count = 0;
-  while (count < frames.size() && answers_.has_room()) {
-    const auto answer = port_->tables->take_answer(lane_);
-    if (!answer) break;
-    frames[count++] = answers_.make({.own = port_->config.address,
-                                     .own_mac = port_->interface.mac,
-                                     .neighbour = answer->destination,
-                                     .neighbour_mac = answer->mac});
-  }
-  return count;
 }
 
 void XdpLane::reap_sent() {
@@ -157,11 +142,6 @@ std::size_t XdpLane::transmit(std::span<const TxFrame> frames) {
   std::size_t taken = 0;
   for (; taken < frames.size(); ++taken) {
     const TxFrame& frame = frames[taken];
-    if (!xdp::is_tcp(frame)) {
-      if (const auto wanted = xdp::asked_neighbour(frame, port_->config.address))
-        port_->tables->ask(lane_, *wanted);
-      continue;
-    }
     const std::uint32_t size = frame.header_bytes + frame.payload_bytes;
     const std::uint32_t pieces = (size + layout_.chunk_bytes - 1) / layout_.chunk_bytes;
     if (pieces > layout_.pieces) {

@@ -2,7 +2,7 @@
 // Copyright the ztcp authors
 //
 // The link of one lane of an AF_XDP interface: some of its queues, each with a socket. The first
-// one's socket sends.
+// one's socket sends. Carries TCP segments alone; HostAddressLink wraps it.
 #pragma once
 
 #include <array>
@@ -19,7 +19,6 @@
 #include "transport/link/xdp/attachment.h"
 #include "transport/link/xdp/host_tables.h"
 #include "transport/link/xdp/interface.h"
-#include "transport/link/xdp/neighbour_answer.h"
 #include "transport/link/xdp/socket.h"
 #include "transport/link/xdp_link.h"
 
@@ -35,7 +34,7 @@ struct XdpPort {
   XdpConfig config;
   xdp::InterfaceFacts interface;
   xdp::Attachment attachment;
-  std::unique_ptr<xdp::HostTables> tables;
+  std::shared_ptr<xdp::HostTables> tables;
   std::string description;
 };
 
@@ -72,20 +71,17 @@ class XdpLane final : public Link {
   std::size_t receive_from(std::size_t index, std::span<RxFrame> frames);
   bool take_frame(std::size_t index, std::uint32_t pieces, RxFrame& frame);
   void give_back(const Frame& frame);
-  std::size_t receive_answers(std::span<RxFrame> frames);
   void reap_sent();
   void read_drops(TimePoint now);
   void write_frame(const TxFrame& frame, std::uint32_t size);
 
   const std::shared_ptr<XdpPort> port_;
   const std::vector<std::unique_ptr<xdp::Socket>> sockets_;  // The first one sends.
-  const std::size_t lane_;
   const hugepage::XdpChunks layout_;
   const std::uint32_t rx_chunks_;  // For each queue.
   std::vector<Frame> frames_;
   std::vector<std::uint64_t> free_tx_;
   std::size_t next_socket_ = 0;  // Where receive() begins: no queue starves another.
-  xdp::NeighbourAnswers answers_;
   TimePoint next_reading_{};
   LinkCapabilities capabilities_;
   LinkCounters counters_;

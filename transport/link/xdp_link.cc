@@ -14,6 +14,7 @@
 #include "core/counted.h"
 #include "core/log.h"
 #include "hugepage/xdp_memory.h"
+#include "transport/link/host_address_link.h"
 #include "transport/link/xdp/bpf.h"
 #include "transport/link/xdp/locked_memory.h"
 #include "transport/link/xdp/mode.h"
@@ -147,18 +148,12 @@ Result<std::vector<std::unique_ptr<Link>>> open_xdp(const XdpConfig& config) {
     return refuse(config, Errc::kBadConfig,
                   fmt::format("{} {}", counted(own.size(), "queue"), why));
   const std::size_t lanes = std::clamp<std::size_t>(config.lanes, 1, own.size());
-  auto tables = HostTables::open({.interface = port->interface,
-                                  .own = config.address,
-                                  .lanes = lanes,
-                                  .program_id = port->attachment.program_id,
-                                  .mtu_bytes = config.mtu_bytes,
-                                  .queues = queues});
-  if (!tables)
-    return refuse(config, Errc::kBadConfig,
-                  fmt::format("{} for {} failed: {}; is it an address of this interface?",
-                              tables.error().where, to_string(config.address),
-                              std::strerror(tables.error().sys_errno)));
-  port->tables = std::move(*tables);
+  port->tables = ZTCP_TRY(HostTables::open({.interface = port->interface,
+                                            .own = config.address,
+                                            .lanes = lanes,
+                                            .program_id = port->attachment.program_id,
+                                            .mtu_bytes = config.mtu_bytes,
+                                            .queues = queues}));
   std::vector<std::vector<std::unique_ptr<Socket>>> sockets(lanes);
   for (std::size_t i = 0; i < own.size(); ++i)
     sockets[i % lanes].push_back(ZTCP_TRY(open_socket(*port, own[i])));
@@ -169,7 +164,9 @@ Result<std::vector<std::unique_ptr<Link>>> open_xdp(const XdpConfig& config) {
       ZTCP_CHECK(xdp::put_socket(port->attachment.map, socket->queue(), socket->fd()));
   std::vector<std::unique_ptr<Link>> links;
   for (std::size_t lane = 0; lane < lanes; ++lane)
-    links.push_back(std::make_unique<XdpLane>(port, std::move(sockets[lane]), lane, lanes));
+    links.push_back(std::make_unique<HostAddressLink>(
+        std::make_unique<XdpLane>(port, std::move(sockets[lane]), lane, lanes), port->tables, lane,
+        config.address));
   return links;
 }
 

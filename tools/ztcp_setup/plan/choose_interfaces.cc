@@ -13,6 +13,7 @@
 #include "config/machine/readings.h"
 #include "config/machine/receive_queues.h"
 #include "core/counted.h"
+#include "core/nic_families.h"
 #include "tools/ztcp_setup/plan/kernel_nics.h"
 #include "tools/ztcp_setup/plan/steps.h"
 
@@ -20,8 +21,6 @@ namespace ztcp::setup {
 namespace {
 
 using config::Severity;
-
-constexpr const char* kMlx5Driver = "mlx5_core";
 
 Transport way_over(const PlanInput& input) {
   const auto wanted = input.transport();
@@ -135,8 +134,8 @@ class InterfaceChooser {
     if (has_name_of(input_.request.selection.keep, nic)) return "was named by --keep";
     if (!own.is_up) return fmt::format("is down ({})", own.interface);
     if (!own.is_running) return fmt::format("has no carrier ({})", own.interface);
-    if (over_ == Transport::kMlx5 && nic.driver != kMlx5Driver)
-      return fmt::format("has the driver {}, not {}", nic.driver, kMlx5Driver);
+    if (over_ == Transport::kMlx5 && nic.driver != kMlx5KernelDriver)
+      return fmt::format("has the driver {}, not {}", nic.driver, kMlx5KernelDriver);
     if (over_ == Transport::kXdp)
       if (std::string why = input_.host.xdp_obstacle(own.interface); !why.empty()) return why;
     for (const config::HostNic& other : plan_.topology.nics)

@@ -78,10 +78,16 @@ Result<Fd> open_resolver(const HostTables::Config& config) {
 
 Result<std::unique_ptr<HostTables>> HostTables::open(const Config& config) {
   auto kernel = ZTCP_TRY(netlink::Session::open());
-  Fd resolver = ZTCP_TRY(open_resolver(config));
+  auto resolver = open_resolver(config);
+  if (!resolver) {
+    log::warn("{} {}: {} for {} failed: {}; is it an address of this interface?", config.kind,
+              config.interface.name, resolver.error().where, to_string(config.own),
+              std::strerror(resolver.error().sys_errno));
+    return tl::unexpected(resolver.error());
+  }
   auto wake = ZTCP_TRY(WakeEvent::make());
   std::unique_ptr<HostTables> tables(
-      new HostTables(config, std::move(kernel), std::move(resolver), std::move(wake)));
+      new HostTables(config, std::move(kernel), std::move(*resolver), std::move(wake)));
   tables->look_at_interface();
   tables->thread_ = ZTCP_TRY(start_thread("ztcp-xdp", [at = tables.get()] { at->run(); }));
   return tables;

@@ -46,6 +46,7 @@ class HostTables {
     MacAddress mac;  // The next hop's.
   };
 
+  // Logs why `own` is no address of the interface.
   static Result<std::unique_ptr<HostTables>> open(const Config& config);
   ~HostTables();
   HostTables(const HostTables&) = delete;
