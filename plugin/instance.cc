@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <unistd.h>
 
@@ -45,11 +46,6 @@ std::string host_name() {
 config::LoadResult load_here(const std::string& path) {
   config::LiveMachine machine;
   return config::load(machine, path);
-}
-
-std::size_t count_collnet_workers_here() {
-  config::LiveMachine machine;
-  return collnet_workers(config::read_cpu_share(machine));
 }
 
 config::Problem log_problem(const std::string& path, const Error& error) {
@@ -91,6 +87,9 @@ Told<Startup> start_up_here(bool asks_tuner) {
     environment.problems.push_back(log_problem(log_file, opened.error()));
   remember_local_rank(environment.local_rank);
   remember_receive_hints(environment.receives_are_told_apart);
+  // Read once, for all devices: NCCL and training frameworks change the CPU mask later.
+  config::LiveMachine here;
+  const auto cpus = std::make_shared<const config::CpuShare>(config::read_cpu_share(here));
   return start_up(
       {
           .load = load_here,
@@ -101,9 +100,9 @@ Told<Startup> start_up_here(bool asks_tuner) {
                                           ustack::expected_nics(fabric.nics, view_gpus()),
                                           local_addresses());
               },
-          .transports = transport_sources(),
+          .transports = transport_sources(cpus),
           .open_page = open_statistics_page,
-          .count_collnet_workers = count_collnet_workers_here,
+          .collnet_workers = collnet_workers(*cpus),
       },
       environment, host_name());
 }

@@ -348,8 +348,7 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
   list_devices(startup.devices);
   if (tunable) say_tuning(startup, environment.untuned_by);
   startup.collnet = choose_collnet(fabric.collnet, environment);
-  if (startup.collnet.is_on && sources.count_collnet_workers)
-    startup.collnet.workers = sources.count_collnet_workers();
+  startup.collnet.workers = sources.collnet_workers;
   say_collnet(startup);
   add_nccl_devices(startup.devices);
   return startup;

@@ -24,6 +24,7 @@
 
 #include "config/environment.h"
 #include "config/file/load.h"
+#include "config/machine/cpu_share.h"
 #include "core/result.h"
 #include "plugin/net.h"
 
@@ -52,8 +53,9 @@ struct TransportSource {
   std::function<Result<config::Fabric, std::string>(config::Fabric)> find_nics;
 };
 
-// The product's transports (transports.cc); test modules define others.
-std::vector<TransportSource> transport_sources();
+// The product's transports (transports.cc), whose threads run on `cpus`; test modules define
+// others.
+std::vector<TransportSource> transport_sources(const std::shared_ptr<const config::CpuShare>& cpus);
 
 // The functions of the rest of the library that start-up calls. Tests substitute their own.
 struct StartupSources {
@@ -62,8 +64,7 @@ struct StartupSources {
   std::vector<TransportSource> transports;
   // Makes the statistics page, before any transport starts. Null: there is none.
   std::function<void(const config::Fabric&, std::uint64_t config_hash)> open_page = nullptr;
-  // Called where CollNet is on. Null: none.
-  std::function<std::size_t()> count_collnet_workers = nullptr;
+  std::size_t collnet_workers = 0;  // In each group, where CollNet is on.
 };
 
 Told<Startup> start_up(const StartupSources& sources, const config::Environment& environment,

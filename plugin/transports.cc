@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "config/machine/cpu_share.h"
-#include "config/machine/live_machine.h"
 #include "core/local_addresses.h"
 #include "plugin/gpu_identity.h"
 #include "plugin/startup.h"
@@ -75,10 +74,8 @@ Result<config::Fabric, std::string> find_rdma_devices(config::Fabric settings) {
 
 }  // namespace
 
-std::vector<TransportSource> transport_sources() {
-  // Read once, for all devices: NCCL and training frameworks change the CPU mask later.
-  config::LiveMachine machine;
-  const auto cpus = std::make_shared<const config::CpuShare>(config::read_cpu_share(machine));
+std::vector<TransportSource> transport_sources(
+    const std::shared_ptr<const config::CpuShare>& cpus) {
   return {{.kind = TransportKind::kUstack,
            .carries = ustack::carries,
            .is_tunable = ustack::is_shown_often,

@@ -7,7 +7,7 @@
 
 namespace ztcp::plugin {
 
-std::vector<TransportSource> transport_sources() {
+std::vector<TransportSource> transport_sources(const std::shared_ptr<const config::CpuShare>&) {
   return {{.kind = TransportKind::kVerbs,
            .carries = [](const config::Nic&) { return true; },
            .create = [](const config::Fabric& fabric) { return in_words(test::make_rdma(fabric)); },

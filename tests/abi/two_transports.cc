@@ -18,7 +18,7 @@ bool is_in_memory(const config::Nic& nic) { return nic.name.starts_with("memory"
 
 }  // namespace
 
-std::vector<TransportSource> transport_sources() {
+std::vector<TransportSource> transport_sources(const std::shared_ptr<const config::CpuShare>&) {
   return {
       {.kind = TransportKind::kVerbs,
        .carries = is_in_memory,
