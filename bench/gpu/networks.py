@@ -15,6 +15,12 @@ COMMON = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS":
 SOFT_NIC = "tests/support/verbs/soft_nic/libibverbs.so.1"  # In a build folder.
 
 
+def has_mps():
+    """True if CUDA's multi-process service runs, which lets ranks compute on one GPU at the same
+    time."""
+    return pathlib.Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"), "control").exists()
+
+
 @dataclasses.dataclass(frozen=True)
 class Network:
     title: str
