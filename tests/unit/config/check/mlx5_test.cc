@@ -7,62 +7,24 @@
 
 #include <gmock/gmock.h>
 
-#include "config/check/check.h"
-#include "config/machine/live_machine.h"
-#include "tests/support/tree.h"
+#include "tests/unit/config/check/past_kernel_host.h"
 
 namespace ztcp::config {
 namespace {
 
 using testing::HasSubstr;
 
-// A host with a good NIC; each test breaks one thing.
-struct Mlx5Host {
-  test::Tree tree{
-      "dir path=run\n"
-      "file path=sys/class/net/eth1/mtu text=9000\n"
-      "file path=sys/class/net/eth1/uevent text=INTERFACE=eth1\n"
-      "link path=sys/class/net/eth1/device/driver to=../../../../bus/pci/drivers/mlx5_core\n"
-      "dir path=sys/class/net/eth1/device/infiniband/mlx5_0\n"
-      "dir path=sys/class/infiniband_verbs/uverbs3\n"
-      "file path=sys/class/infiniband_verbs/uverbs3/ibdev text=mlx5_0\n"
-      "file path=dev/infiniband/uverbs3 text=\n"
-      "file path=proc/sys/kernel/osrelease text=6.1.0-18-amd64\n"
-      "file path=proc/self/status text=Name:\\tx\\nCapEff:\\t000001ffffffffff\n"
-      "file path=proc/sys/net/ipv4/ip_local_port_range text=32768\\t60999\n"
-      "file path=proc/sys/net/ipv4/ip_local_reserved_ports text=\n"};
-  LiveMachine machine{tree.root()};
-  Fabric fabric;
-  AddressList addresses{{.interface = "eth1",
-                         .index = 3,
-                         .prefix = *parse_ip_prefix("10.0.0.5/24"),
-                         .is_up = true,
-                         .is_running = true}};
-
-  Mlx5Host() {
-    fabric.path = "/etc/ztcp.conf";
-    fabric.run_dir = "/run";
+struct Mlx5Host : test::PastKernelHost {
+  Mlx5Host()
+      : PastKernelHost(
+            NicDriver::kMlx5,
+            "link path=sys/class/net/eth1/device/driver to=../../../../bus/pci/drivers/mlx5_core\n"
+            "dir path=sys/class/net/eth1/device/infiniband/mlx5_0\n"
+            "dir path=sys/class/infiniband_verbs/uverbs3\n"
+            "file path=sys/class/infiniband_verbs/uverbs3/ibdev text=mlx5_0\n"
+            "file path=dev/infiniband/uverbs3 text=\n"
+            "file path=proc/sys/kernel/osrelease text=6.1.0-18-amd64\n") {
     fabric.hugepages = {2048, 512, 0};
-    Nic nic;
-    nic.name = "ztcp0";
-    nic.driver = NicDriver::kMlx5;
-    nic.interface = "eth1";
-    nic.address = *parse_ip_prefix("10.0.0.5/24");
-    nic.mtu_bytes = 9000;
-    nic.first_port = 61000;
-    nic.last_port = 65535;
-    fabric.nics.push_back(nic);
-  }
-  Check said(const std::string& name) {
-    for (const Check& check : run_checks(fabric, machine, {}, {}, addresses, {}))
-      if (check.name == name) return check;
-    return {};
-  }
-  Problem problem(const std::string& name, Severity severity) {
-    const Check check = said(name);
-    EXPECT_EQ(check.name, name);
-    EXPECT_EQ(check.severity, severity) << check.problem.what;
-    return check.problem;
   }
 };
 

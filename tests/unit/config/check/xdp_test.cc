@@ -8,61 +8,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "config/check/check.h"
-#include "config/machine/live_machine.h"
-#include "tests/support/tree.h"
+#include "tests/unit/config/check/past_kernel_host.h"
 
 namespace ztcp::config {
 namespace {
 
 using testing::HasSubstr;
 
-// A host with a good interface; each test breaks one thing.
-struct XdpHost {
-  test::Tree tree{
-      "dir path=run\n"
-      "file path=sys/class/net/eth1/mtu text=9000\n"
-      "file path=sys/class/net/eth1/uevent text=INTERFACE=eth1\n"
-      "file path=proc/self/status text=Name:\\tx\\nCapEff:\\t000001ffffffffff\n"
-      "file path=proc/sys/net/ipv4/ip_local_port_range text=32768\\t60999\n"
-      "file path=proc/sys/net/ipv4/ip_local_reserved_ports text=\n"};
-  LiveMachine machine{tree.root()};
-  Fabric fabric;
-  XdpFactsByInterface xdp;
-  AddressList addresses{{.interface = "eth1",
-                         .index = 3,
-                         .prefix = *parse_ip_prefix("10.0.0.5/24"),
-                         .is_up = true,
-                         .is_running = true}};
-
-  XdpHost() {
-    fabric.path = "/etc/ztcp.conf";
-    fabric.run_dir = "/run";
-    Nic nic;
-    nic.name = "ztcp0";
-    nic.driver = NicDriver::kXdp;
-    nic.interface = "eth1";
-    nic.address = *parse_ip_prefix("10.0.0.5/24");
-    nic.mtu_bytes = 9000;
-    nic.first_port = 61000;
-    nic.last_port = 65535;
-    fabric.nics.push_back(nic);
-  }
-  Nic& nic() { return fabric.nics.front(); }
-  void sysctl(const std::string& name, const std::string& value) {
-    tree.add_file("proc/sys/net/ipv4/" + name, value + "\n");
-  }
-  Check said(const std::string& name) {
-    for (const Check& check : run_checks(fabric, machine, {}, {}, addresses, xdp))
-      if (check.name == name) return check;
-    return {};
-  }
-  Problem problem(const std::string& name, Severity severity) {
-    const Check check = said(name);
-    EXPECT_EQ(check.name, name);
-    EXPECT_EQ(check.severity, severity) << check.problem.what;
-    return check.problem;
-  }
+struct XdpHost : test::PastKernelHost {
+  XdpHost() : PastKernelHost(NicDriver::kXdp) {}
 };
 
 TEST(CheckXdp, AGoodInterfaceIsShown) {
