@@ -39,7 +39,7 @@ struct StreamHealth {
   std::uint64_t unacked_bytes = 0;
   std::uint64_t retransmitted_bytes = 0;
   std::uint32_t timeouts = 0;         // Not known for the kernel's TCP.
-  std::uint64_t marked_bytes = 0;     // Likewise: by switches (accurate ECN).
+  std::uint64_t marked_bytes = 0;     // By switches (accurate ECN). Likewise.
   std::uint64_t delivered_bytes = 0;  // Acknowledged by the peer's TCP.
 
   // Merges the state of another stream: add_later() of one that came after this one, add_beside()

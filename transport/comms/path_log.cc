@@ -62,9 +62,8 @@ void PathLog::on_redialled(TimePoint now, Endpoint remote, const msg::Redial& re
     return deferred_log_.add(log::Level::kInfo, [&] {
       return fmt::format(
           "{}: the flow from port {} to {} left its path, after {} retransmission timeouts and "
-          "with "
-          "{} % of its bytes marked by switches, while other flows to that host had good paths; it "
-          "goes on from port {} ({} such moves so far)",
+          "with {} % of its bytes marked by switches, while other flows to that host had good "
+          "paths; it goes on from port {} ({} such moves so far)",
           device_, redial.lost_port, to_string(remote), redial.timeouts, redial.marked_percent,
           redial.port, flows_moved_);
     });

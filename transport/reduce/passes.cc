@@ -41,7 +41,8 @@ void do_pass(const Pass& pass) {
   }
 }
 
-// What the giver would do itself in the end it does at once, before it looks for messages again.
+// The giver does a pass at once, before it looks for messages again, if it would do all of it in
+// the end.
 std::uint32_t Passes::give(Pass pass) {
   const bool is_alone = workers_ == nullptr || workers_->count() == 0;
   if (is_alone || (pass.elements.count <= kTaskElements && queue_.waiting() == 0)) {

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Of four flows that carry bulk, some have timeouts at a check, and all go on.
+// Some of four flows that carry bulk have timeouts at a check, and all go on.
 TEST_F(SendWatch, FlowWithTimeoutsBesideGoodSiblings_LeavesItsPath) {
   spread();
   post(1U << 20);

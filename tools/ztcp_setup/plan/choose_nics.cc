@@ -126,8 +126,10 @@ void choose_nics(const PlanInput& input, Plan& plan) {
     return;
   }
   if (wanted == Transport::kXdp || wanted == Transport::kMlx5) {
-    const char* const asked = wanted == Transport::kXdp ? "--transport xdp" : "--transport mlx5";
-    choose_interfaces(input, request.transport ? asked : "as in the config", plan);
+    choose_interfaces(
+        input,
+        request.transport ? fmt::format("--transport {}", name_of(*wanted)) : "as in the config",
+        plan);
     return;
   }
   if (wanted == Transport::kVerbs)
