@@ -6,14 +6,16 @@
   check_module.py LIBRARY
 
 It stays mapped after dlclose() and binds all symbols at load; no symbol of it is looked up
-elsewhere first, is unique across the process, or is found through a path. Once loaded by its path,
-it is also the library that dlopen("libnccl-net.so") finds.
+elsewhere first, is unique across the process, or is found through a path. The product, once loaded
+by its path, is also the library that dlopen("libnccl-net.so") finds, and is off once it is renamed.
 """
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 
 NAME = "libnccl-net.so"
 
@@ -39,13 +41,26 @@ assert table(ctypes.CDLL(sys.argv[2])) == at, "loaded by its path and closed"
 
 
 def preload_problems(library):
-    done = subprocess.run([sys.executable, "-c", PRELOAD, str(pathlib.Path(library).resolve()), NAME], check=False,
-                          env={**os.environ, "LD_LIBRARY_PATH": "/nonexistent"}, capture_output=True, text=True)
+    """Beside another plugin in the library path, which can't be loaded here."""
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, NAME).write_text("another plugin")
+        done = subprocess.run([sys.executable, "-c", PRELOAD, str(pathlib.Path(library).resolve()), NAME], check=False,
+                              env={**os.environ, "LD_LIBRARY_PATH": folder}, capture_output=True, text=True)
     return [] if done.returncode == 0 else [f"preloaded, it is not found by its name: {done.stderr.strip()}"]
+
+
+def renamed_problems(library):
+    """ldconfig makes a link of its SONAME's name to each lib*.so*, one that was renamed included."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(library, pathlib.Path(folder, NAME + "_bak"))
+        output("/sbin/ldconfig", "-n", folder)
+        links = sorted(path.name for path in pathlib.Path(folder).iterdir() if path.is_symlink())
+    return [f"renamed to {NAME}_bak, ldconfig links it to {', '.join(links)}: it would be on"] if links else []
 
 
 def main():
     library = sys.argv[1]
+    is_product = pathlib.Path(library).name == NAME
     dynamic = output("readelf", "-dW", library)
     segments = output("readelf", "-lW", library)
     symbols = output("readelf", "--dyn-syms", "-W", library)
@@ -63,10 +78,9 @@ def main():
     # Other test modules use libraries of the build tree, by relative paths.
     for paths in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic):
         problems += [f"looks for libraries in {path}" for path in paths.split(":")
-                     if not path.startswith("$ORIGIN") or library.endswith("/libnccl-net.so")]
-    if "(SONAME)" not in dynamic or f"[{NAME}]" not in dynamic:
-        problems.append(f"has another SONAME than {NAME}")
-    problems += preload_problems(library)
+                     if not path.startswith("$ORIGIN") or is_product and path != "$ORIGIN"]
+    if is_product:
+        problems += preload_problems(library) + renamed_problems(library)
     if re.search(r"GNU_STACK.*RWE", segments):
         problems.append("wants an executable stack")
     problems += [f"unique symbol {line.split()[-1]}" for line in symbols.splitlines()
