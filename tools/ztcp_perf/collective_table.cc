@@ -60,7 +60,7 @@ class TableCollective final : public CollectiveNet {
 };
 
 template <class Table, int kAbi>
-std::unique_ptr<CollectiveNet> try_table(void* library, int wanted) {
+std::unique_ptr<CollectiveNet> try_collnet_table(void* library, int wanted) {
   if (wanted != kAbi) return nullptr;
   const std::string symbol = fmt::format("ncclCollNetPlugin_v{}", kAbi);
   const auto* table = static_cast<const Table*>(dlsym(library, symbol.c_str()));
@@ -73,13 +73,13 @@ std::unique_ptr<CollectiveNet> try_table(void* library, int wanted) {
 std::unique_ptr<CollectiveNet> load_collective(const std::string& path, int abi) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) fail("cannot load the plugin: {}", dlerror());
-  auto collective = try_table<ncclCollNet_v12_t, 12>(library, abi);
-  if (!collective) collective = try_table<ncclCollNet_v11_t, 11>(library, abi);
-  if (!collective) collective = try_table<ncclCollNet_v10_t, 10>(library, abi);
-  if (!collective) collective = try_table<ncclCollNet_v9_t, 9>(library, abi);
-  if (!collective) collective = try_table<ncclCollNet_v8_t, 8>(library, abi);
-  if (!collective) collective = try_table<ncclCollNet_v7_t, 7>(library, abi);
-  if (!collective) collective = try_table<ncclCollNet_v6_t, 6>(library, abi);
+  auto collective = try_collnet_table<ncclCollNet_v12_t, 12>(library, abi);
+  if (!collective) collective = try_collnet_table<ncclCollNet_v11_t, 11>(library, abi);
+  if (!collective) collective = try_collnet_table<ncclCollNet_v10_t, 10>(library, abi);
+  if (!collective) collective = try_collnet_table<ncclCollNet_v9_t, 9>(library, abi);
+  if (!collective) collective = try_collnet_table<ncclCollNet_v8_t, 8>(library, abi);
+  if (!collective) collective = try_collnet_table<ncclCollNet_v7_t, 7>(library, abi);
+  if (!collective) collective = try_collnet_table<ncclCollNet_v6_t, 6>(library, abi);
   if (!collective) fail("--op collnet: {} has no ncclCollNetPlugin_v{}", path, abi);
   return collective;
 }

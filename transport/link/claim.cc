@@ -79,7 +79,7 @@ Result<Fd> open_lock(int folder, const std::string& name) {
   return Fd(raw);
 }
 
-Result<Fd> open_folder(const std::string& run_dir) {
+Result<Fd> open_run_dir(const std::string& run_dir) {
   if (mkdir(run_dir.c_str(), 0755) != 0 && errno != EEXIST) return fail_errno("mkdir");
   const int raw = open(run_dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (raw < 0) return fail_errno("open");
@@ -153,7 +153,7 @@ std::string describe_failed_claim(const Error& error, const std::string& lock_pa
 
 Result<Claim> Claim::take(const std::string& run_dir, const std::string& nic,
                           const std::string& group, ClaimHolder* holder) {
-  const Fd folder = ZTCP_TRY(open_folder(run_dir));
+  const Fd folder = ZTCP_TRY(open_run_dir(run_dir));
   const std::string name = file_name(nic, group);
 
   Held& list = held();
