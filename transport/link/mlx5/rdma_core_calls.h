@@ -6,7 +6,8 @@
 // another release of DPDK that calls others fails there.
 //
 // VERBS is libibverbs's, MLX5 libmlx5's. LATER: releases of rdma-core that ztcp supports lack it
-// (Ubuntu 22.04 has 39). Each of them makes an object, so that a null pointer says that it failed.
+// (Ubuntu 22.04 has 39). Each of them makes an object, so that a null pointer says that it failed,
+// or destroys an object that one of them makes.
 #pragma once
 
 #define ZTCP_RDMA_CORE_CALLS(VERBS, MLX5, LATER)                \
@@ -107,4 +108,6 @@
   MLX5(_mlx5dv_query_port, "MLX5_1.19")                         \
   MLX5(mlx5dv_dr_domain_allow_duplicate_rules, "MLX5_1.20")     \
   LATER(mlx5dv_dr_action_create_dest_ib_port, "MLX5_1.21")      \
+  LATER(mlx5dv_create_steering_anchor, "MLX5_1.24")             \
+  LATER(mlx5dv_destroy_steering_anchor, "MLX5_1.24")            \
   LATER(mlx5dv_dr_action_create_dest_root_table, "MLX5_1.24")
