@@ -3,14 +3,14 @@
 # Copyright the ztcp authors
 """Finds the foreign code inside built binaries and writes its notices and an SPDX 2.3 SBOM.
 
-  inventory.py --build DIR [--sysroot DIR] --name PACKAGE --version V --epoch SECONDS --out DIR
+  inventory.py --build DIR [--sysroot DIR]... --name PACKAGE --version V --epoch SECONDS --out DIR
                FILE=BUILT...
 
 FILE is the shipped file (hashed), named in the SBOM by its path below --root; BUILT is the binary
 in the build folder it came from. The contents are read from BUILT's link map, from the maps of the
 relocatable objects that went into it, and from ninja's dependency records; dpkg names the package
-of each system file, and the list `files` of a sysroot (packaging/cross/make-sysroot) the package of
-each file below it. Code that components.toml does not list is an error.
+of each system file, and the list `files` of a folder of extracted packages (a sysroot, DPDK's
+folder of packaging/make-dpdk) the package of each file below it. Code that components.toml does not list is an error.
 """
 import argparse
 import collections
@@ -75,23 +75,27 @@ def contents(build, binary):
 
 
 class Sysroot:
-    """Extracted packages of another architecture. Their names here end in a mark."""
-    MARK = ":sysroot"
+    """A folder of extracted packages. Their names here end in the folder's: dpkg may know packages of
+    the same names."""
 
     def __init__(self, folder):
         self.folder = folder
         self.sources = {}  # By package: the source package and its version.
         self.packages = {}  # By path below the folder.
-        for line in (folder / "files").read_text().splitlines() if folder else ():
+        for line in (folder / "files").read_text().splitlines():
             path, package, source, version = line.split("\t")
-            self.sources[package + self.MARK] = [source, version]
-            self.packages[re.sub(r"^lib/", "usr/lib/", path)] = package + self.MARK
-
-    def has(self, path):
-        return self.folder is not None and pathlib.Path(path).is_relative_to(self.folder)
+            marked = f"{package}:{folder}"
+            self.sources[marked] = [source, version]
+            self.packages[re.sub(r"^lib/", "usr/lib/", path)] = marked
 
 
-SYSROOT = Sysroot(None)  # main() sets another one.
+SYSROOTS = []  # main() fills it.
+
+
+def sysroot_of(path):
+    """The innermost one that the path is below; None: it is the machine's own."""
+    around = [one for one in SYSROOTS if pathlib.Path(path).is_relative_to(one.folder)]
+    return max(around, key=lambda one: len(one.folder.parts), default=None)
 
 
 @functools.cache
@@ -105,7 +109,7 @@ def ninja_records(build):
             if line not in seen:
                 path = os.path.normpath(build / line.strip())
                 ours = pathlib.Path(path).is_relative_to(HERE.parent)
-                ours = ours and not SYSROOT.has(path)
+                ours = ours and sysroot_of(path) is None
                 seen[line] = None if ours else path
             current.add(seen[line])
     return records
@@ -131,8 +135,9 @@ def package_index():
 
 def owner(file):
     real = pathlib.Path(file).resolve()
-    if SYSROOT.has(real):
-        return SYSROOT.packages.get(str(real.relative_to(SYSROOT.folder)))
+    sysroot = sysroot_of(real)
+    if sysroot is not None:
+        return sysroot.packages.get(str(real.relative_to(sysroot.folder)))
     # Elsewhere: such as Debian 13's kernel headers.
     return (package_index().get(file) or package_index().get(str(real)) or
             run("dpkg-query", "-S", str(real), check=False).partition(": ")[0].split(",")[0])
@@ -149,8 +154,9 @@ def owners(files):
 
 @functools.cache
 def source_of(package):
-    if package in SYSROOT.sources:
-        return SYSROOT.sources[package]
+    for sysroot in SYSROOTS:
+        if package in sysroot.sources:
+            return sysroot.sources[package]
     return run("dpkg-query", "-W", "-f", "${source:Package} ${source:Version}", package).split()
 
 
@@ -187,7 +193,7 @@ def find_components(build, binaries, listed):
 
 
 def copyright_text(package):
-    root = SYSROOT.folder if package in SYSROOT.sources else pathlib.Path("/")
+    root = next((one.folder for one in SYSROOTS if package in one.sources), pathlib.Path("/"))
     path = root / "usr/share/doc" / package.split(":")[0] / "copyright"
     return path.read_text(errors="replace").strip()
 
@@ -265,8 +271,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, required=True)
-    parser.add_argument("--sysroot", type=pathlib.Path,
-                        help="folder with the system's files of a cross build")
+    parser.add_argument("--sysroot", type=pathlib.Path, action="append", default=[],
+                        help="a folder of extracted packages that the build found files in")
     parser.add_argument("--name", required=True)
     parser.add_argument("--version", required=True)
     parser.add_argument("--epoch", type=int, required=True)
@@ -275,9 +281,7 @@ def main():
     parser.add_argument("--components", type=pathlib.Path, default=HERE / "components.toml")
     parser.add_argument("files", nargs="+", metavar="FILE=BUILT")
     arguments = parser.parse_args()
-    if arguments.sysroot:
-        global SYSROOT
-        SYSROOT = Sysroot(arguments.sysroot.resolve())
+    SYSROOTS.extend(Sysroot(folder.resolve()) for folder in arguments.sysroot)
     pairs = [f.rsplit("=", 1) for f in arguments.files]
     shipped = [(pathlib.Path(file), built) for file, built in pairs]
     try:
