@@ -4,6 +4,7 @@
 // Checks an interface that stays with the kernel below ztcp's own TCP, for AF_XDP above all, and
 // its ports, the frames of which go past the kernel.
 #include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 #include <unistd.h>
@@ -32,6 +33,27 @@ std::string_view kind_of(Machine& machine, const std::string& folder) {
   const auto uevent = machine.read_value(folder + "/uevent");
   if (uevent && uevent->find("DEVTYPE=vlan") != std::string::npos) return "a VLAN";
   return {};
+}
+
+// Files of a pinned program (transport/link/xdp/attachment.h). A job takes the program as pinned
+// where the first one is, which keeps it on the interface, and then opens the others.
+constexpr const char* kPinnedLink = "/link";
+constexpr std::array<const char*, 3> kPinnedForJobs{"/sockets", "/program", "/steering"};
+
+bool is_pinned(Machine& machine, const Nic& nic) {
+  return exists(machine, xdp_pin_folder(nic.interface) + kPinnedLink);
+}
+// The first file that a job needs and that is not there; empty: there are all.
+std::string missing_file(Machine& machine, const Nic& nic) {
+  for (const char* file : kPinnedForJobs)
+    if (const std::string path = xdp_pin_folder(nic.interface) + file; !exists(machine, path))
+      return path;
+  return {};
+}
+bool is_left_behind(Machine& machine, const Nic& nic) {
+  return std::any_of(kPinnedForJobs.begin(), kPinnedForJobs.end(), [&](const char* file) {
+    return exists(machine, xdp_pin_folder(nic.interface) + file);
+  });
 }
 
 }  // namespace
@@ -113,7 +135,7 @@ Next check_xdp_processes(Checklist& list, const Nic& nic) {
                fmt::format("sudo ethtool -L {} combined {}; or lower processes in {}, then sudo "
                            "ztcp_setup",
                            nic.interface, nic.processes, list.fabric.path));
-  else if (!exists(list.machine, xdp_pin_folder(nic.interface) + "/sockets"))
+  else if (!is_pinned(list.machine, nic))
     list.fault("processes", nic.name,
                fmt::format("processes = {} share {}, which needs an XDP program that set-up pinned",
                            nic.processes, nic.interface),
@@ -163,30 +185,46 @@ Next check_xdp_rights(Checklist& list, const Nic& nic) {
   constexpr Right kNetAdmin{12, "CAP_NET_ADMIN"};
   constexpr Right kNetRaw{13, "CAP_NET_RAW"};
   constexpr Right kBpf{39, "CAP_BPF"};
-  const std::string sockets = xdp_pin_folder(nic.interface) + "/sockets";
-  const bool is_pinned = exists(list.machine, sockets);
-  if (is_pinned && !list.machine.may_access(sockets, R_OK | W_OK)) {
-    list.fault("rights", nic.name,
-               fmt::format("user {} may not open {}, the XDP program that set-up pinned",
-                           ::geteuid(), sockets),
-               "sudo ztcp_setup --group GROUP, of which the user is a member");
+  const bool pinned = is_pinned(list.machine, nic);
+  if (!pinned && is_left_behind(list.machine, nic)) {
+    list.warning("rights", nic.name,
+                 fmt::format("{}{} is missing: the XDP program that set-up pinned is off {}, and a "
+                             "job attaches its own, with CAP_BPF and CAP_NET_ADMIN",
+                             xdp_pin_folder(nic.interface), kPinnedLink, nic.interface),
+                 "sudo ztcp_setup --transport xdp pins it again");
     return Next::kGoOn;
+  }
+  if (pinned) {
+    if (const std::string file = missing_file(list.machine, nic); !file.empty()) {
+      list.fault("rights", nic.name,
+                 file + " is missing, a file of the XDP program that set-up pinned",
+                 "sudo ztcp_setup --transport xdp pins it again");
+      return Next::kGoOn;
+    }
+    const std::string sockets = xdp_pin_folder(nic.interface) + kPinnedForJobs.front();
+    if (!list.machine.may_access(sockets, R_OK | W_OK)) {
+      list.fault("rights", nic.name,
+                 fmt::format("user {} may not open {}, the XDP program that set-up pinned",
+                             ::geteuid(), sockets),
+                 "sudo ztcp_setup --group GROUP, of which the user is a member");
+      return Next::kGoOn;
+    }
   }
   std::string missing;
   for (const Right& right :
-       is_pinned ? std::vector<Right>{kNetRaw} : std::vector<Right>{kNetAdmin, kNetRaw, kBpf})
+       pinned ? std::vector<Right>{kNetRaw} : std::vector<Right>{kNetAdmin, kNetRaw, kBpf})
     if (!has_capability(list.machine, right.bit))
       missing += (missing.empty() ? "" : ", ") + std::string(right.name);
   if (missing.empty())
     list.good("rights", nic.name,
-              is_pinned ? "this process may use the XDP program that set-up pinned"
-                        : "this process may attach an XDP program");
+              pinned ? "this process may use the XDP program that set-up pinned"
+                     : "this process may attach an XDP program");
   else
     list.warning("rights", nic.name, fmt::format("user {} lacks {} here", ::geteuid(), missing),
-                 is_pinned ? "give it to the job: a container with --cap-add NET_RAW, or a service "
-                             "with AmbientCapabilities=CAP_NET_RAW"
-                           : "sudo ztcp_setup --transport xdp pins the program, so that jobs need "
-                             "CAP_NET_RAW alone");
+                 pinned ? "give it to the job: a container with --cap-add NET_RAW, or a service "
+                          "with AmbientCapabilities=CAP_NET_RAW"
+                        : "sudo ztcp_setup --transport xdp pins the program, so that jobs need "
+                          "CAP_NET_RAW alone");
   return Next::kGoOn;
 }
 

@@ -17,6 +17,13 @@ using testing::HasSubstr;
 
 struct XdpHost : test::PastKernelHost {
   XdpHost() : PastKernelHost(NicDriver::kXdp) {}
+
+  static std::string pinned(const char* file) { return std::string("run/ztcp-bpf/eth1/") + file; }
+  // As set-up leaves it.
+  void pin() {
+    for (const char* file : {"link", "program", "sockets", "steering"})
+      tree.add_file(pinned(file), "");
+  }
 };
 
 TEST(CheckXdp, AGoodInterfaceIsShown) {
@@ -84,6 +91,10 @@ TEST(CheckXdp, ProcessesNeedAQueueEachAndAPinnedProgram) {
   EXPECT_THAT(host.problem("processes", Severity::kFault).what,
               HasSubstr("needs an XDP program that set-up pinned"));
   host.tree.add("file path=run/ztcp-bpf/eth1/sockets text=");
+  EXPECT_THAT(host.problem("processes", Severity::kFault).what,
+              HasSubstr("needs an XDP program that set-up pinned"))
+      << "left behind by a program that is off";
+  host.pin();
   EXPECT_EQ(host.problem("processes", Severity::kGood).what,
             "2 processes share eth1, slots 0 to 1: slot N has the queues N, N + 2 and so on of 4, "
             "and port 7471 + N");
@@ -166,16 +177,39 @@ TEST(CheckXdp, MissingCapabilitiesAreNamed) {
 
 TEST(CheckXdp, APinnedProgramNeedsRawSocketsAlone) {
   XdpHost host;
-  host.tree.add_file("run/ztcp-bpf/eth1/sockets", "");
+  host.pin();
   host.tree.add_file("proc/self/status", "Name:\tx\nCapEff:\t0000000000002000\n");
   EXPECT_THAT(host.problem("rights", Severity::kGood).what, HasSubstr("that set-up pinned"));
   host.tree.add_file("proc/self/status", "Name:\tx\nCapEff:\t0000000000000000\n");
   EXPECT_THAT(host.problem("rights", Severity::kWarning).what, HasSubstr("lacks CAP_NET_RAW here"));
 }
 
+// A job takes the program as pinned by its link, and opens the other files.
+TEST(CheckXdp, APinnedProgramWithoutItsLinkIsOff) {
+  XdpHost host;
+  host.pin();
+  ::unlink(host.tree.path(XdpHost::pinned("link")).c_str());
+  const Problem problem = host.problem("rights", Severity::kWarning);
+  EXPECT_EQ(problem.what,
+            "/run/ztcp-bpf/eth1/link is missing: the XDP program that set-up pinned is off eth1, "
+            "and a job attaches its own, with CAP_BPF and CAP_NET_ADMIN");
+  EXPECT_EQ(problem.mend, "sudo ztcp_setup --transport xdp pins it again");
+}
+
+TEST(CheckXdp, APinnedProgramWithoutAFileOfJobsIsAFault) {
+  for (const char* file : {"program", "sockets", "steering"}) {
+    XdpHost host;
+    host.pin();
+    ::unlink(host.tree.path(XdpHost::pinned(file)).c_str());
+    EXPECT_EQ(host.problem("rights", Severity::kFault).what,
+              std::string("/run/ztcp-bpf/eth1/") + file +
+                  " is missing, a file of the XDP program that set-up pinned");
+  }
+}
+
 TEST(CheckXdp, APinnedProgramOfOthersIsAFault) {
   XdpHost host;
-  host.tree.add_file("run/ztcp-bpf/eth1/sockets", "");
+  host.pin();
   ::chmod(host.tree.path("run/ztcp-bpf/eth1/sockets").c_str(), ::geteuid() == 0 ? 0600 : 0000);
   ::chmod(host.tree.path("run").c_str(), 0755);
   const bool root = ::geteuid() == 0;

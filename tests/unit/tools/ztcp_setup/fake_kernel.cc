@@ -155,7 +155,7 @@ std::string FakeHost::xdp_obstacle(const std::string& interface) {
 Status FakeHost::attach_xdp(const std::string& folder, const XdpSteering& wanted) {
   return change("attach xdp " + folder, [&]() -> Status {
     if (!is_folder(folder)) return error(ENOENT, "bpf");
-    for (const char* file : {"/sockets", "/program", "/steering"})
+    for (const char* file : {"/link", "/sockets", "/program", "/steering"})
       state.nodes[folder + file] = {FileKind::kFile, {0600, 0, 0}, ""};
     state.xdp[folder] = wanted;
     return {};
@@ -163,7 +163,8 @@ Status FakeHost::attach_xdp(const std::string& folder, const XdpSteering& wanted
 }
 Status FakeHost::detach_xdp(const std::string& folder) {
   return change("detach xdp " + folder, [&]() -> Status {
-    for (const char* file : {"/sockets", "/program", "/steering"}) state.nodes.erase(folder + file);
+    for (const char* file : {"/link", "/sockets", "/program", "/steering"})
+      state.nodes.erase(folder + file);
     state.xdp.erase(folder);
     return {};
   });
