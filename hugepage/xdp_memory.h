@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// Packet memory of the AF_XDP sockets of an interface, of which a process locks a part for each
-// queue. It consists of ordinary pages, cut into chunks.
+// Packet memory of the AF_XDP sockets of an interface. A process locks it: for each of its queues
+// chunks of received frames, and for each lane chunks of frames to send. It consists of ordinary
+// pages, cut into chunks.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,8 @@ inline constexpr std::uint32_t kXdpHeadroomBytes = 256;
 // Bytes of a frame beside its IP packet.
 inline constexpr std::uint32_t kXdpOverheadBytes = 18;
 inline constexpr std::uint32_t kXdpLargestChunkBytes = 4096;
-// Chunks of a queue.
-inline constexpr std::uint32_t kXdpRxChunks = 4096;
-inline constexpr std::uint32_t kXdpTxChunks = 1024;
+inline constexpr std::uint32_t kXdpRxChunks = 4096;  // Of a queue.
+inline constexpr std::uint32_t kXdpTxChunks = 1024;  // Of a lane.
 
 // Places of the frames of an MTU.
 struct XdpChunks {
@@ -37,9 +37,11 @@ constexpr std::uint32_t xdp_largest_mtu(std::uint32_t pieces) {
   return pieces * (kXdpLargestChunkBytes - kXdpHeadroomBytes) - kXdpOverheadBytes;
 }
 
-constexpr std::uint64_t xdp_queue_bytes(std::uint32_t mtu_bytes,
-                                        std::uint32_t rx_chunks = kXdpRxChunks) {
-  return std::uint64_t{rx_chunks + kXdpTxChunks} * XdpChunks(mtu_bytes).chunk_bytes;
+// Of a process.
+constexpr std::uint64_t xdp_memory_bytes(std::uint32_t mtu_bytes, std::uint64_t queues,
+                                         std::uint64_t lanes,
+                                         std::uint32_t rx_chunks = kXdpRxChunks) {
+  return (queues * rx_chunks + lanes * kXdpTxChunks) * XdpChunks(mtu_bytes).chunk_bytes;
 }
 
 }  // namespace ztcp::hugepage

@@ -234,8 +234,8 @@ Next check_xdp_memory(Checklist& list, const Nic& nic) {
   if (!limit) return Next::kGoOn;
   const std::uint32_t all = receive_queues(list.machine, nic.interface);
   const std::uint32_t queues = std::max(1U, NicSlot{0, nic.processes}.queues(all));
-  const std::uint64_t needed_kib =
-      static_cast<std::uint64_t>(queues) * hugepage::xdp_queue_bytes(nic.mtu_bytes) >> 10U;
+  const std::uint32_t lanes = std::clamp(nic.queues, 1U, queues);
+  const std::uint64_t needed_kib = hugepage::xdp_memory_bytes(nic.mtu_bytes, queues, lanes) >> 10U;
   const std::string text = fmt::format("{} KiB for {}", needed_kib, counted(queues, "queue"));
   if (has_capability(list.machine, kCapIpcLock))
     list.good("memlock", nic.name, text + "; CAP_IPC_LOCK lifts the limit");

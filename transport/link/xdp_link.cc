@@ -46,7 +46,7 @@ std::string advice_for(const Error& error, const XdpConfig& config, std::uint32_
       return fmt::format(
           "a queue locks {} MiB of memory, which counts against the limit of all processes of this "
           "user: raise it (ulimit -l)",
-          hugepage::xdp_queue_bytes(config.mtu_bytes, config.rx_frames) >> 20U);
+          hugepage::xdp_memory_bytes(config.mtu_bytes, 1, 1, config.rx_frames) >> 20U);
     case EBUSY:
       return fmt::format("another AF_XDP socket has queue {}: end its process", queue);
     case EINVAL:
@@ -63,13 +63,13 @@ std::string advice_for(const Error& error, const XdpConfig& config, std::uint32_
   return "see dmesg";
 }
 
-Result<std::unique_ptr<Socket>> open_socket(const XdpPort& port, std::uint32_t queue) {
+Result<std::unique_ptr<Socket>> open_socket(const XdpPort& port, std::uint32_t queue, bool sends) {
   const XdpChunks layout(port.config.mtu_bytes);
   const xdp::SocketConfig wanted{.interface_index = port.interface.index,
                                  .queue = queue,
                                  .chunk_bytes = layout.chunk_bytes,
                                  .rx_chunks = port.config.rx_frames,
-                                 .tx_chunks = kXdpTxChunks,
+                                 .tx_chunks = sends ? kXdpTxChunks : 0,
                                  .several_pieces = layout.pieces > 1,
                                  .may_be_zero_copy = port.attachment.is_native};
   auto socket = Socket::open(wanted);
@@ -142,12 +142,13 @@ Result<std::vector<std::unique_ptr<Link>>> open_xdp(const XdpConfig& config) {
         ZTCP_TRY(xdp::open_pinned_program(port->interface, steering, config.pin_folder));
   std::vector<std::uint32_t> own;
   for (std::uint32_t queue = slot.index; queue < queues; queue += slot.count) own.push_back(queue);
+  const std::size_t lanes = std::clamp<std::size_t>(config.lanes, 1, own.size());
   if (const std::string why = xdp::locked_memory_shortage(
-          own.size() * hugepage::xdp_queue_bytes(config.mtu_bytes, config.rx_frames));
+          hugepage::xdp_memory_bytes(config.mtu_bytes, own.size(), lanes, config.rx_frames));
       !why.empty())
     return refuse(config, Errc::kBadConfig,
-                  fmt::format("{} {}", counted(own.size(), "queue"), why));
-  const std::size_t lanes = std::clamp<std::size_t>(config.lanes, 1, own.size());
+                  fmt::format("{} {} {}", counted(own.size(), "queue"),
+                              own.size() == 1 ? "locks" : "lock", why));
   port->tables = ZTCP_TRY(HostTables::open({.interface = port->interface,
                                             .own = config.address,
                                             .lanes = lanes,
@@ -155,8 +156,9 @@ Result<std::vector<std::unique_ptr<Link>>> open_xdp(const XdpConfig& config) {
                                             .mtu_bytes = config.mtu_bytes,
                                             .queues = queues}));
   std::vector<std::vector<std::unique_ptr<Socket>>> sockets(lanes);
+  // The first socket of each lane sends.
   for (std::size_t i = 0; i < own.size(); ++i)
-    sockets[i % lanes].push_back(ZTCP_TRY(open_socket(*port, own[i])));
+    sockets[i % lanes].push_back(ZTCP_TRY(open_socket(*port, own[i], /*sends=*/i < lanes)));
   port->description = describe(*port, own, *sockets.front().front());
   // The last step: from now on the frames come here.
   for (const auto& lane : sockets)

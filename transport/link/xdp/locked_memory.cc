@@ -26,7 +26,7 @@ std::string locked_memory_shortage(std::uint64_t needed_bytes) {
       limit.rlim_cur >= needed_bytes || may_lock_any_amount())
     return {};
   return fmt::format(
-      "locks {} KiB of memory, and this process may lock {} KiB (ulimit -l): run ulimit -l "
+      "{} KiB of memory, and this process may lock {} KiB (ulimit -l): run ulimit -l "
       "unlimited, docker run --ulimit memlock=-1, or set LimitMEMLOCK=infinity in the service",
       needed_bytes >> 10U, limit.rlim_cur >> 10U);
 }

@@ -7,9 +7,9 @@
 
 namespace ztcp::link::xdp {
 
-// Why this process may not lock the packet memory of its sockets, with the limit and the command
-// that raises it; empty: it may, as far as it can see. The kernel counts the locked memory of all
-// processes of a user together.
+// "10240 KiB of memory, and this process may lock 8192 KiB ...": why this process may not lock that
+// much for its sockets, with the command that raises the limit; empty: it may, as far as it can
+// see. The kernel counts the locked memory of all processes of a user together.
 std::string locked_memory_shortage(std::uint64_t needed_bytes);
 
 }  // namespace ztcp::link::xdp

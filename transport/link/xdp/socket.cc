@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "transport/link/xdp/socket.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <sys/mman.h>
@@ -21,6 +22,8 @@ constexpr int kTriesOfBusyQueue = 100;
 constexpr std::chrono::milliseconds kPauseOfBusyQueue{10};
 // The kernel takes this many frames in one call.
 constexpr int kFramesInACall = 32;
+// The kernel wants a completion ring of each socket, also of one that sends nothing.
+constexpr std::uint32_t kLeastCompletions = 64;
 
 Status set(const Fd& socket, int option, const void* value, socklen_t size, const char* what) {
   if (::setsockopt(socket.get(), SOL_XDP, option, value, size) != 0) return fail_errno(what);
@@ -54,9 +57,10 @@ Status Socket::set_up() {
   memory.chunk_size = config_.chunk_bytes;
   ZTCP_CHECK(set(fd_, XDP_UMEM_REG, &memory, sizeof(memory), "XDP_UMEM_REG"));
   ZTCP_CHECK(set(fd_, XDP_UMEM_FILL_RING, config_.rx_chunks, "XDP_UMEM_FILL_RING"));
-  ZTCP_CHECK(set(fd_, XDP_UMEM_COMPLETION_RING, config_.tx_chunks, "XDP_UMEM_COMPLETION_RING"));
+  ZTCP_CHECK(set(fd_, XDP_UMEM_COMPLETION_RING, std::max(config_.tx_chunks, kLeastCompletions),
+                 "XDP_UMEM_COMPLETION_RING"));
   ZTCP_CHECK(set(fd_, XDP_RX_RING, config_.rx_chunks, "XDP_RX_RING"));
-  ZTCP_CHECK(set(fd_, XDP_TX_RING, config_.tx_chunks, "XDP_TX_RING"));
+  if (config_.tx_chunks != 0) ZTCP_CHECK(set(fd_, XDP_TX_RING, config_.tx_chunks, "XDP_TX_RING"));
   // The first needs CAP_NET_ADMIN, the second is limited by net.core.wmem_max.
   if (::setsockopt(fd_.get(), SOL_SOCKET, SO_SNDBUFFORCE, &kSendBufferBytes,
                    sizeof(kSendBufferBytes)) != 0)
@@ -70,12 +74,14 @@ Status Socket::set_up() {
   if (size != sizeof(offsets)) return fail(Errc::kSystem, "XDP_MMAP_OFFSETS", ENOSYS);
   rx = ConsumerRing(
       ZTCP_TRY(map_ring<xdp_desc>(rx_ring_, offsets.rx, config_.rx_chunks, XDP_PGOFF_RX_RING)));
-  tx = ProducerRing(
-      ZTCP_TRY(map_ring<xdp_desc>(tx_ring_, offsets.tx, config_.tx_chunks, XDP_PGOFF_TX_RING)));
   fill = ProducerRing(ZTCP_TRY(map_ring<std::uint64_t>(fill_ring_, offsets.fr, config_.rx_chunks,
                                                        XDP_UMEM_PGOFF_FILL_RING)));
-  completion = ConsumerRing(ZTCP_TRY(map_ring<std::uint64_t>(
-      completion_ring_, offsets.cr, config_.tx_chunks, XDP_UMEM_PGOFF_COMPLETION_RING)));
+  if (config_.tx_chunks != 0) {
+    tx = ProducerRing(
+        ZTCP_TRY(map_ring<xdp_desc>(tx_ring_, offsets.tx, config_.tx_chunks, XDP_PGOFF_TX_RING)));
+    completion = ConsumerRing(ZTCP_TRY(map_ring<std::uint64_t>(
+        completion_ring_, offsets.cr, config_.tx_chunks, XDP_UMEM_PGOFF_COMPLETION_RING)));
+  }
   for (std::uint32_t i = 0; i < config_.rx_chunks; ++i)
     fill.put(std::uint64_t{i} * config_.chunk_bytes);
   fill.publish();

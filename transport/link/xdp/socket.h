@@ -3,7 +3,8 @@
 //
 // One AF_XDP socket, bound to a queue of an interface, with packet memory and rings of its own. The
 // memory is cut into chunks: the first rx_chunks are for received frames, the others for frames to
-// send. All chunks for reception begin in the fill ring.
+// send. All chunks for reception begin in the fill ring. A socket without chunks to send has no
+// ring for them.
 //
 // Owned by one thread.
 #pragma once
@@ -30,8 +31,8 @@ struct SocketConfig {
   std::uint32_t chunk_bytes = 2048;  // 2048 or 4096.
   // Powers of two: also the sizes of the rings.
   std::uint32_t rx_chunks = 4096;
-  std::uint32_t tx_chunks = 1024;
-  bool several_pieces = false;  // Frames that are longer than a chunk.
+  std::uint32_t tx_chunks = 1024;  // 0: it only receives.
+  bool several_pieces = false;     // Frames that are longer than a chunk.
   bool may_be_zero_copy = true;
 };
 
