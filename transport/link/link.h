@@ -27,6 +27,8 @@ struct LinkCapabilities {
   MacAddress mac;
   bool tx_checksum = false;  // Finishes IPv4 and TCP checksums, TCP's over IPv6 too (see
                              // TxFrame::checksum_offload).
+  // No device does that, but the link itself while it copies.
+  bool sums_as_it_copies = false;
   bool rx_checksum = false;  // Sets RxFrame::checksum_good where it verified them.
   // Frames stay in this machine's memory, and their receiver has agreed: checksums are neither
   // computed nor verified, and the two flags above mean that they need not be.

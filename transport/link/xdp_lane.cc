@@ -7,7 +7,9 @@
 #include <cstring>
 #include <utility>
 
-#include "transport/wire/ip.h"
+#include "transport/wire/byte_order.h"
+#include "transport/wire/checksum.h"
+#include "transport/wire/tcp_header.h"
 
 namespace ztcp::link {
 namespace {
@@ -17,6 +19,8 @@ using xdp::Socket;
 
 constexpr std::uint32_t kBurst = 32;
 constexpr Duration kReadingInterval = std::chrono::milliseconds(500);
+
+constexpr std::size_t kIpv4ChecksumOffset = 10;  // RFC 791 section 3.1.
 
 }  // namespace
 
@@ -28,6 +32,7 @@ XdpLane::XdpLane(std::shared_ptr<XdpPort> port, std::vector<std::unique_ptr<Sock
       rx_chunks_(port_->config.rx_frames) {
   capabilities_.mtu_bytes = port_->config.mtu_bytes;
   capabilities_.mac = port_->interface.mac;
+  capabilities_.tx_checksum = capabilities_.sums_as_it_copies = true;
   capabilities_.shard = static_cast<std::uint8_t>(lane);
   capabilities_.shards = static_cast<std::uint8_t>(lanes);
   // Every queue can still receive a few bursts of the longest frames, even if all kept frames
@@ -165,7 +170,7 @@ std::size_t XdpLane::transmit(std::span<const TxFrame> frames) {
   return taken;
 }
 
-// Into as many chunks as it fills: there is room for them.
+// Into as many chunks as it fills: there is room for them. The payload is summed as it is copied.
 void XdpLane::write_frame(const TxFrame& frame, std::uint32_t size) {
   Socket& socket = *sockets_.front();
   std::uint64_t address = 0;
@@ -174,7 +179,7 @@ void XdpLane::write_frame(const TxFrame& frame, std::uint32_t size) {
     socket.tx.put({.addr = address, .len = used, .options = continues ? xdp::kContinues : 0U});
   };
   bool is_first = true;
-  const auto append = [&](const std::byte* from, std::size_t count) {
+  const auto append = [&](const std::byte* from, std::size_t count, auto&& copy) {
     while (count > 0) {
       if (used == layout_.chunk_bytes) {
         if (!std::exchange(is_first, false)) close_chunk(true);
@@ -183,15 +188,31 @@ void XdpLane::write_frame(const TxFrame& frame, std::uint32_t size) {
         used = 0;
       }
       const std::size_t part = std::min<std::size_t>(count, layout_.chunk_bytes - used);
-      std::memcpy(socket.at(address + used), from, part);
+      copy(socket.at(address + used), from, part);
       used += static_cast<std::uint32_t>(part);
       from += part;
       count -= part;
     }
   };
-  append(frame.header.data(), frame.header_bytes);
-  for (std::size_t i = 0; i < frame.fragment_count; ++i)
-    append(frame.fragments[i].data, frame.fragments[i].size_bytes);
+  const auto append_payload = [&](auto&& copy) {
+    for (const Fragment& fragment : std::span(frame.fragments).first(frame.fragment_count))
+      append(fragment.data, fragment.size_bytes, copy);
+  };
+  append(frame.header.data(), frame.header_bytes, std::memcpy);
+  if (frame.checksum_offload) {
+    std::byte* const ip = socket.at(address) + frame.l2_bytes;
+    std::byte* const tcp = ip + frame.l3_bytes;
+    if (!frame.is_ipv6())
+      wire::store_be16(ip + kIpv4ChecksumOffset, wire::internet_checksum({ip, frame.l3_bytes}));
+    wire::Checksum sum;  // The field has the sum of the pseudo header.
+    sum.add({tcp, static_cast<std::size_t>(frame.header_bytes - frame.l2_bytes - frame.l3_bytes)});
+    append_payload([&](std::byte* to, const std::byte* from, std::size_t count) {
+      sum.add_copy(to, {from, count});
+    });
+    wire::store_be16(tcp + wire::kTcpChecksumOffset, sum.finish());
+  } else {
+    append_payload(std::memcpy);
+  }
   close_chunk(false);
   counters_.tx_copied_bytes += size - frame.header_bytes;
 }

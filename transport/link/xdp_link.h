@@ -8,7 +8,8 @@
 //
 // Copies: a received frame is used where the kernel or the NIC put it; a frame to send is copied
 // once, into the socket's packet memory. In copy mode the kernel adds one copy each way; with zero
-// copy the NIC reads and writes that memory. Checksums are computed in software.
+// copy the NIC reads and writes that memory. Checksums of sent frames are computed in software, in
+// one pass with the copy.
 #pragma once
 
 #include <cstdint>

@@ -43,7 +43,7 @@ constexpr Duration kProbeInterval = std::chrono::milliseconds(100);
 
 const char* checksum_text(const link::LinkCapabilities& link) {
   if (link.trusted) return "not needed (both ends agreed: no frame leaves this machine's memory)";
-  return link.tx_checksum ? "offloaded" : "in software";
+  return link.tx_checksum && !link.sums_as_it_copies ? "offloaded" : "in software";
 }
 
 class UstackTransport final : public Transport {

@@ -19,6 +19,9 @@ std::uint64_t load_tail(const std::byte* p, std::size_t n) noexcept {
   return word;
 }
 
+// What a kernel does beside the sum.
+enum class Also : bool { kNothing, kCopy };
+
 // The rest after the vectors: fewer than a hundred bytes, or a whole header.
 std::uint64_t sum_scalar(const std::byte* p, std::size_t n, std::uint64_t sum) noexcept {
   for (; n >= 8; p += 8, n -= 8) {
@@ -32,23 +35,27 @@ std::uint64_t sum_scalar(const std::byte* p, std::size_t n, std::uint64_t sum) n
 #if defined(__aarch64__)
 
 // Each 64-bit lane sums pairs of 32-bit words, exactly: sums of those fold to sums of 16-bit words.
-std::uint64_t sum_neon(const std::byte* p, std::size_t n) noexcept {
+template <Also also>
+std::uint64_t sum_neon(const std::byte* p, std::size_t n, std::byte* to) noexcept {
   uint64x2_t sum0 = vdupq_n_u64(0);
   uint64x2_t sum1 = sum0;
   uint64x2_t sum2 = sum0;
   uint64x2_t sum3 = sum0;
-  const auto load = [](const std::byte* from) {
-    return vreinterpretq_u32_u8(vld1q_u8(reinterpret_cast<const std::uint8_t*>(from)));
+  const auto load = [&](std::size_t at) {
+    const uint8x16_t bytes = vld1q_u8(reinterpret_cast<const std::uint8_t*>(p + at));
+    if constexpr (also == Also::kCopy) vst1q_u8(reinterpret_cast<std::uint8_t*>(to + at), bytes);
+    return vreinterpretq_u32_u8(bytes);
   };
   std::size_t done = 0;
   for (; done + 64 <= n; done += 64) {
-    sum0 = vpadalq_u32(sum0, load(p + done));
-    sum1 = vpadalq_u32(sum1, load(p + done + 16));
-    sum2 = vpadalq_u32(sum2, load(p + done + 32));
-    sum3 = vpadalq_u32(sum3, load(p + done + 48));
+    sum0 = vpadalq_u32(sum0, load(done));
+    sum1 = vpadalq_u32(sum1, load(done + 16));
+    sum2 = vpadalq_u32(sum2, load(done + 32));
+    sum3 = vpadalq_u32(sum3, load(done + 48));
   }
   const uint64x2_t sum = vaddq_u64(vaddq_u64(sum0, sum1), vaddq_u64(sum2, sum3));
   const std::uint64_t words = add_carry(vgetq_lane_u64(sum, 0), vgetq_lane_u64(sum, 1));
+  if constexpr (also == Also::kCopy) std::memcpy(to + done, p + done, n - done);
   return sum_scalar(p + done, n - done, words);
 }
 
@@ -63,7 +70,9 @@ std::uint64_t join(std::uint64_t all, std::uint64_t high) noexcept {
   return add_carry(low, high);
 }
 
-__attribute__((target("avx2"))) std::uint64_t sum_avx2(const std::byte* p, std::size_t n) noexcept {
+template <Also also>
+__attribute__((target("avx2"))) std::uint64_t sum_avx2(const std::byte* p, std::size_t n,
+                                                       std::byte* to) noexcept {
   __m256i all0 = _mm256_setzero_si256();
   __m256i all1 = all0;
   __m256i high0 = all0;
@@ -75,6 +84,13 @@ __attribute__((target("avx2"))) std::uint64_t sum_avx2(const std::byte* p, std::
     const __m256i b = _mm256_loadu_si256(v + 1);
     const __m256i c = _mm256_loadu_si256(v + 2);
     const __m256i d = _mm256_loadu_si256(v + 3);
+    if constexpr (also == Also::kCopy) {
+      auto* const w = reinterpret_cast<__m256i*>(to + done);
+      _mm256_storeu_si256(w, a);
+      _mm256_storeu_si256(w + 1, b);
+      _mm256_storeu_si256(w + 2, c);
+      _mm256_storeu_si256(w + 3, d);
+    }
     all0 = _mm256_add_epi64(all0, a);
     high0 = _mm256_add_epi64(high0, _mm256_srli_epi64(a, 32));
     all1 = _mm256_add_epi64(all1, b);
@@ -90,10 +106,12 @@ __attribute__((target("avx2"))) std::uint64_t sum_avx2(const std::byte* p, std::
   _mm256_store_si256(reinterpret_cast<__m256i*>(high), _mm256_add_epi64(high0, high1));
   std::uint64_t sum = 0;
   for (int lane = 0; lane < 4; ++lane) sum = add_carry(sum, join(all[lane], high[lane]));
+  if constexpr (also == Also::kCopy) std::memcpy(to + done, p + done, n - done);
   return sum_scalar(p + done, n - done, sum);
 }
 
-std::uint64_t sum_sse2(const std::byte* p, std::size_t n) noexcept {
+template <Also also>
+std::uint64_t sum_sse2(const std::byte* p, std::size_t n, std::byte* to) noexcept {
   __m128i all0 = _mm_setzero_si128();
   __m128i all1 = all0;
   __m128i high0 = all0;
@@ -103,6 +121,11 @@ std::uint64_t sum_sse2(const std::byte* p, std::size_t n) noexcept {
     const auto* v = reinterpret_cast<const __m128i*>(p + done);
     const __m128i a = _mm_loadu_si128(v);
     const __m128i b = _mm_loadu_si128(v + 1);
+    if constexpr (also == Also::kCopy) {
+      auto* const w = reinterpret_cast<__m128i*>(to + done);
+      _mm_storeu_si128(w, a);
+      _mm_storeu_si128(w + 1, b);
+    }
     all0 = _mm_add_epi64(all0, a);
     high0 = _mm_add_epi64(high0, _mm_srli_epi64(a, 32));
     all1 = _mm_add_epi64(all1, b);
@@ -113,21 +136,31 @@ std::uint64_t sum_sse2(const std::byte* p, std::size_t n) noexcept {
   _mm_store_si128(reinterpret_cast<__m128i*>(all), _mm_add_epi64(all0, all1));
   _mm_store_si128(reinterpret_cast<__m128i*>(high), _mm_add_epi64(high0, high1));
   const std::uint64_t sum = add_carry(join(all[0], high[0]), join(all[1], high[1]));
+  if constexpr (also == Also::kCopy) std::memcpy(to + done, p + done, n - done);
   return sum_scalar(p + done, n - done, sum);
 }
 
 #endif
 
+template <Also also>
+std::uint64_t sum(const std::byte* p, std::size_t n, std::byte* to) noexcept {
+#if defined(__aarch64__)
+  return sum_neon<also>(p, n, to);
+#else
+  // A load, a test and a predicted branch; ifunc resolvers conflict with the sanitizers.
+  if (n >= 128 && __builtin_cpu_supports("avx2")) return sum_avx2<also>(p, n, to);
+  return sum_sse2<also>(p, n, to);
+#endif
+}
+
 }  // namespace
 
 std::uint64_t sum_words(const std::byte* data, std::size_t size_bytes) noexcept {
-#if defined(__aarch64__)
-  return sum_neon(data, size_bytes);
-#else
-  // A load, a test and a predicted branch; ifunc resolvers conflict with the sanitizers.
-  if (size_bytes >= 128 && __builtin_cpu_supports("avx2")) return sum_avx2(data, size_bytes);
-  return sum_sse2(data, size_bytes);
-#endif
+  return sum<Also::kNothing>(data, size_bytes, nullptr);
+}
+
+std::uint64_t copy_words(std::byte* to, const std::byte* data, std::size_t size_bytes) noexcept {
+  return sum<Also::kCopy>(data, size_bytes, to);
 }
 
 }  // namespace ztcp::wire::detail

@@ -18,6 +18,9 @@ namespace detail {
 // Ones' complement sums of 16-bit words in memory order, not folded below 64 bits. An odd last
 // byte counts as the first byte of a word.
 ZTCP_UNPROTECTED std::uint64_t sum_words(const std::byte* data, std::size_t size_bytes) noexcept;
+// The same, in one pass with a copy of them to `to`.
+ZTCP_UNPROTECTED std::uint64_t copy_words(std::byte* to, const std::byte* data,
+                                          std::size_t size_bytes) noexcept;
 
 // Adds with end-around carry: 2^64 and 2^16 are both 1 modulo 2^16 - 1.
 constexpr std::uint64_t add_carry(std::uint64_t a, std::uint64_t b) noexcept {
@@ -39,6 +42,10 @@ class Checksum {
  public:
   void add(std::span<const std::byte> bytes) noexcept {
     append(detail::sum_words(bytes.data(), bytes.size()), bytes.size());
+  }
+  // The same, and copies them to `to`, which does not overlap them.
+  void add_copy(std::byte* to, std::span<const std::byte> bytes) noexcept {
+    append(detail::copy_words(to, bytes.data(), bytes.size()), bytes.size());
   }
   // A 16-bit number as it would stand in the data, at an even offset.
   void add_u16(std::uint16_t value) noexcept {

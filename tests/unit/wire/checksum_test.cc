@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "transport/wire/checksum.h"
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -49,6 +50,37 @@ TEST(Checksum, EverySizeAndAlignment) {
       ASSERT_EQ(sum.folded(), reference_sum(piece)) << offset << ' ' << size;
     }
   }
+}
+
+TEST(Checksum, ACopyHasTheSameBytesAndSum) {
+  const auto bytes = random_bytes(1200, 4);
+  for (std::size_t offset = 0; offset < 33; ++offset) {
+    for (std::size_t size = 0; size < 600; ++size) {
+      const auto piece = std::span(bytes).subspan(offset, size);
+      std::vector<std::byte> to(size + 2 + offset % 7, std::byte{0xa5});
+      std::byte* const at = to.data() + 1 + offset % 7;  // Aligned otherwise than the source.
+      Checksum sum;
+      sum.add_copy(at, piece);
+      ASSERT_EQ(sum.folded(), reference_sum(piece)) << offset << ' ' << size;
+      ASSERT_TRUE(std::equal(piece.begin(), piece.end(), at)) << offset << ' ' << size;
+      ASSERT_EQ(at[-1], std::byte{0xa5});
+      ASSERT_EQ(at[size], std::byte{0xa5});
+    }
+  }
+}
+
+TEST(Checksum, CopiedPiecesOfOddLengthsEqualTheWhole) {
+  const auto bytes = random_bytes(9000, 5);
+  std::vector<std::byte> to(bytes.size());
+  std::mt19937 rng(6);
+  Checksum sum;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const std::size_t size = std::min<std::size_t>(1 + rng() % 700, bytes.size() - at);
+    sum.add_copy(to.data() + at, std::span(bytes).subspan(at, size));
+    at += size;
+  }
+  EXPECT_EQ(sum.folded(), reference_sum(bytes));
+  EXPECT_EQ(to, bytes);
 }
 
 TEST(Checksum, AllOnesDoNotOverflow) {
