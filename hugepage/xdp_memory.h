@@ -15,8 +15,8 @@ inline constexpr std::uint32_t kXdpHeadroomBytes = 256;
 // Bytes of a frame beside its IP packet.
 inline constexpr std::uint32_t kXdpOverheadBytes = 18;
 inline constexpr std::uint32_t kXdpLargestChunkBytes = 4096;
-inline constexpr std::uint32_t kXdpRxChunks = 4096;  // Of a queue.
-inline constexpr std::uint32_t kXdpTxChunks = 1024;  // Of a lane.
+inline constexpr std::uint32_t kXdpRxChunks = 4096;  // Each queue has as many.
+inline constexpr std::uint32_t kXdpTxChunks = 1024;  // Each lane.
 
 // Places of the frames of an MTU.
 struct XdpChunks {
@@ -37,7 +37,7 @@ constexpr std::uint32_t xdp_largest_mtu(std::uint32_t pieces) {
   return pieces * (kXdpLargestChunkBytes - kXdpHeadroomBytes) - kXdpOverheadBytes;
 }
 
-// Of a process.
+// Locked by a process.
 constexpr std::uint64_t xdp_memory_bytes(std::uint32_t mtu_bytes, std::uint64_t queues,
                                          std::uint64_t lanes,
                                          std::uint32_t rx_chunks = kXdpRxChunks) {

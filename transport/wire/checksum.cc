@@ -19,7 +19,7 @@ std::uint64_t load_tail(const std::byte* p, std::size_t n) noexcept {
   return word;
 }
 
-// What a kernel does beside the sum.
+// Work of a vector kernel beside its sum.
 enum class Also : bool { kNothing, kCopy };
 
 // The rest after the vectors: fewer than a hundred bytes, or a whole header.
