@@ -56,6 +56,28 @@ inline std::vector<std::byte> segment(std::uint32_t seed, std::size_t frame_byte
   return frame;
 }
 
+// A frame out of `bytes`, in `fragments` pieces; both live as long as it is used.
+struct Outgoing {
+  Outgoing(const std::vector<std::byte>& whole, std::size_t fragments) : bytes(whole) {
+    constexpr std::size_t kHeaders = 54;
+    std::copy_n(bytes.begin(), kHeaders, frame.header.begin());
+    frame.header_bytes = kHeaders;
+    frame.l2_bytes = 14;
+    frame.l3_bytes = 20;
+    frame.payload_bytes = static_cast<std::uint32_t>(bytes.size() - kHeaders);
+    std::size_t at = kHeaders;
+    for (std::size_t i = 0; i < fragments; ++i) {
+      const std::size_t size =
+          i + 1 == fragments ? bytes.size() - at : frame.payload_bytes / fragments;
+      frame.fragments[i] = {bytes.data() + at, static_cast<std::uint32_t>(size), kUnmapped};
+      at += size;
+    }
+    frame.fragment_count = static_cast<std::uint8_t>(fragments);
+  }
+  std::vector<std::byte> bytes;
+  TxFrame frame;
+};
+
 class XdpLinkTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {

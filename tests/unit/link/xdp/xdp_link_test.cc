@@ -5,26 +5,12 @@
 #include "transport/link/xdp_link.h"
 
 #include <array>
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
-#include <linux/capability.h>
-#include <linux/if_ether.h>
-#include <linux/if_packet.h>
 #include <net/if.h>
-#include <netinet/in.h>
-#include <sched.h>
 #include <string>
-#include <sys/mount.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 
@@ -53,33 +39,12 @@ using test::kListenPort;
 using test::kOwn;
 using test::kPeer;
 using test::kPeerMac;
+using test::Outgoing;
 using test::run;
 using test::segment;
 using test::within_seconds;
 using test::XdpLinkTest;
 using testing::HasSubstr;
-
-// A frame out of `bytes`, in `fragments` pieces; both live as long as it is used.
-struct Outgoing {
-  Outgoing(const std::vector<std::byte>& whole, std::size_t fragments) : bytes(whole) {
-    constexpr std::size_t kHeaders = 54;
-    std::copy_n(bytes.begin(), kHeaders, frame.header.begin());
-    frame.header_bytes = kHeaders;
-    frame.l2_bytes = 14;
-    frame.l3_bytes = 20;
-    frame.payload_bytes = static_cast<std::uint32_t>(bytes.size() - kHeaders);
-    std::size_t at = kHeaders;
-    for (std::size_t i = 0; i < fragments; ++i) {
-      const std::size_t size =
-          i + 1 == fragments ? bytes.size() - at : frame.payload_bytes / fragments;
-      frame.fragments[i] = {bytes.data() + at, static_cast<std::uint32_t>(size), kUnmapped};
-      at += size;
-    }
-    frame.fragment_count = static_cast<std::uint8_t>(fragments);
-  }
-  std::vector<std::byte> bytes;
-  TxFrame frame;
-};
 
 struct Mode {
   const char* name;
@@ -231,85 +196,6 @@ TEST_F(XdpLinkTest, MissingRightsAreNamed) {
   const std::string said = refusal(config());
   ASSERT_EQ(::seteuid(0), 0);
   EXPECT_THAT(said, HasSubstr("needs CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW"));
-}
-
-// The limit of locked memory holds for root, too, while it lacks CAP_IPC_LOCK.
-class LockedMemoryLimit {
- public:
-  explicit LockedMemoryLimit(rlim_t bytes) {
-    EXPECT_EQ(::getrlimit(RLIMIT_MEMLOCK, &before_), 0);
-    const rlimit low{bytes, before_.rlim_max};
-    EXPECT_EQ(::setrlimit(RLIMIT_MEMLOCK, &low), 0);
-    EXPECT_EQ(::syscall(SYS_capget, &header_, data_), 0);
-    data_[0].effective &= ~(1U << CAP_IPC_LOCK);
-    EXPECT_EQ(::syscall(SYS_capset, &header_, data_), 0);
-  }
-  ~LockedMemoryLimit() {
-    data_[0].effective = data_[0].permitted;
-    EXPECT_EQ(::syscall(SYS_capset, &header_, data_), 0);
-    EXPECT_EQ(::setrlimit(RLIMIT_MEMLOCK, &before_), 0);
-  }
-  LockedMemoryLimit(const LockedMemoryLimit&) = delete;
-  LockedMemoryLimit& operator=(const LockedMemoryLimit&) = delete;
-
- private:
-  rlimit before_{};
-  __user_cap_header_struct header_{_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct data_[2]{};
-};
-
-TEST_F(XdpLinkTest, LockedMemoryLimitIsNamedBeforeAnyMemoryIsTaken) {
-  if (::geteuid() != 0) GTEST_SKIP() << "root has rights to give up";
-  const LockedMemoryLimit limit(1U << 20U);
-  EXPECT_THAT(refusal(config()),
-              HasSubstr("1 queue locks 10240 KiB of memory, and this process may lock 1024 KiB "
-                        "(ulimit -l): run ulimit -l unlimited"));
-}
-
-class XdpLinkOfSeveralQueues : public XdpLinkTest {
- protected:
-  XdpLinkOfSeveralQueues() { queues_ = 4; }
-  // 1 MiB for each queue, and 2 MiB for each sender.
-  static XdpConfig small() {
-    XdpConfig out = config();
-    out.rx_frames = 512;
-    return out;
-  }
-  void expect_it_carries_frames() {
-    for (std::uint32_t seed = 1; seed <= 8; ++seed) {
-      const auto frame = segment(seed, 1000);
-      inject(frame);
-      EXPECT_EQ(receive_one(), frame);
-      Outgoing out(segment(100 + seed, 1000), 1);
-      ASSERT_EQ(link().transmit({&out.frame, 1}), 1U);
-      EXPECT_EQ(sent_one(), out.bytes);
-    }
-  }
-};
-
-TEST_F(XdpLinkOfSeveralQueues, OnlyTheSenderOfALaneHasMemoryToSend) {
-  if (::geteuid() != 0) GTEST_SKIP() << "root has rights to give up";
-  const LockedMemoryLimit limit(6U << 20U);
-  ASSERT_NO_FATAL_FAILURE(open(small()));
-  EXPECT_THAT(link().describe(), HasSubstr("4 queues"));
-  expect_it_carries_frames();
-}
-
-TEST_F(XdpLinkOfSeveralQueues, EachLaneHasMemoryToSend) {
-  if (::geteuid() != 0) GTEST_SKIP() << "root has rights to give up";
-  XdpConfig wanted = small();
-  wanted.lanes = 4;
-  {
-    const LockedMemoryLimit limit(6U << 20U);
-    EXPECT_THAT(refusal(wanted), HasSubstr("4 queues lock 12288 KiB of memory"));
-  }
-  ASSERT_NO_FATAL_FAILURE(open(wanted));
-  ASSERT_EQ(links_.size(), 4U);
-  for (const auto& lane : links_) {
-    Outgoing out(segment(9, 1000), 1);
-    ASSERT_EQ(lane->transmit({&out.frame, 1}), 1U);
-    EXPECT_EQ(sent_one(), out.bytes);
-  }
 }
 
 TEST_F(XdpLinkTest, DroppedFramesAreCounted) {
