@@ -12,13 +12,18 @@ namespace {
 constexpr std::size_t kWholeBytes = 64 << 10U;
 constexpr std::size_t kWholeBytesOfTwo = 256 << 10U;
 constexpr std::size_t kBfloat16Bytes = 2;
+// A segment of an all-gather needs no scratch memory, so a window of NCCL's is one segment.
+constexpr std::size_t kGatheredBytes = 4 << 20U;
 
 std::size_t wire_size(const Operands& operands, Wire wire) {
   return wire == Wire::kBfloat16 ? kBfloat16Bytes : size_of(operands.type);
 }
 
 // Between two hosts a rounded sum is not rounded once more if both exchange all of it.
-Exchange exchange_for(std::size_t bytes, std::size_t hosts, Wire wire) {
+Exchange exchange_for(const Operands& operands, std::size_t hosts, Wire wire) {
+  if (operands.collective == Collective::kAllGather) return Exchange::kGathered;
+  if (operands.collective == Collective::kReduceScatter) return Exchange::kOwned;
+  const std::size_t bytes = operands.count * size_of(operands.type);
   const bool is_whole = hosts <= 2 ? bytes <= kWholeBytesOfTwo || wire == Wire::kBfloat16
                                    : bytes * (hosts - 1) <= kWholeBytes;
   return is_whole ? Exchange::kWhole : Exchange::kScattered;
@@ -51,10 +56,14 @@ Result<Job*> AllReduce::start(const Operands& operands) {
   job.operands_ = operands;
   job.is_used_ = true;
   const std::size_t bytes = job.size_bytes();
-  if (setup_.wire == Wire::kBfloat16 && operands.type == ElementType::kFloat32 &&
-      operands.reduction == Reduction::kSum && bytes >= kRoundedBytes)
+  if (setup_.wire == Wire::kBfloat16 && operands.collective != Collective::kAllGather &&
+      operands.type == ElementType::kFloat32 && operands.reduction == Reduction::kSum &&
+      bytes >= kRoundedBytes)
     job.wire_ = Wire::kBfloat16;
-  job.exchange_ = exchange_for(bytes, setup_.hosts, job.wire_);
+  job.exchange_ = exchange_for(operands, setup_.hosts, job.wire_);
+  const Range own = part_in_window(operands.window, {0, operands.count}, setup_.rank);
+  if (operands.collective == Collective::kAllGather) job.from_begin_ = own.begin;
+  if (operands.collective == Collective::kReduceScatter) job.to_begin_ = own.begin;
   ++started_;
   ZTCP_CHECK(advance());
   return &job;
@@ -118,10 +127,7 @@ bool AllReduce::cut_segments() {
       continue;
     }
     if (begun_ - ended_ == kSlots) break;
-    const std::size_t parts = job.exchange_ == Exchange::kScattered ? setup_.hosts : 1;
-    const std::size_t most =
-        parts * piece_bytes(setup_.hosts) / wire_size(job.operands_, job.wire_);
-    const std::size_t count = std::min(left, most);
+    const std::size_t count = std::min(left, longest_segment(job));
     segments_[begun_ % kSlots] = {.job = &job, .elements = {job.cut_, count}};
     job.cut_ += count;
     const bool is_rounded = job.wire_ == Wire::kBfloat16;
@@ -132,8 +138,18 @@ bool AllReduce::cut_segments() {
   return begun_ != before;
 }
 
+// As a number of elements.
+std::size_t AllReduce::longest_segment(const Job& job) const {
+  if (job.exchange_ == Exchange::kGathered) return kGatheredBytes / size_of(job.operands_.type);
+  const std::size_t pieces = job.exchange_ == Exchange::kScattered ? setup_.hosts : 1;
+  return pieces * piece_bytes(setup_.hosts) / wire_size(job.operands_, job.wire_);
+}
+
 Range AllReduce::part(const Segment& segment, std::size_t host) const {
-  if (segment.job->exchange_ == Exchange::kWhole) return segment.elements;
+  const Job& job = *segment.job;
+  if (job.exchange_ == Exchange::kWhole) return segment.elements;
+  if (job.exchange_ != Exchange::kScattered)
+    return part_in_window(job.operands_.window, segment.elements, host);
   Range part = part_of(segment.elements.count, host, setup_.hosts);
   part.begin += segment.elements.begin;
   return part;
@@ -148,33 +164,39 @@ void AllReduce::give(std::uint64_t number, Pass pass) {
   segments_[pass.owner].open_tasks += passes_.give(pass);
 }
 
-// All but the own part, which the reduction rounds. Whole: the same bytes go to all hosts.
+// Whether the contribution to the part of `host` is rounded before the reduction. Whole: the same
+// bytes go to all hosts. Scattered: the reduction rounds the own part.
+bool AllReduce::is_rounded_here(Exchange exchange, std::size_t host) const {
+  if (exchange == Exchange::kOwned) return true;
+  return (host == setup_.rank) == (exchange == Exchange::kWhole);
+}
+
 void AllReduce::round_contributions(std::uint64_t number) {
   const Segment& here = segment(number);
-  const bool is_whole = here.job->exchange_ == Exchange::kWhole;
   for (std::size_t host = 0; host < setup_.hosts; ++host) {
-    if ((host == setup_.rank) != is_whole) continue;
+    if (!is_rounded_here(here.job->exchange_, host)) continue;
     const Range elements = part(here, host);
     give(number, {.kind = Pass::Kind::kNarrow,
                   .wire = slot(number).rounded(host),
-                  .values = here.job->operands_.from + elements.begin * sizeof(float),
+                  .values = here.job->from(elements.begin),
                   .elements = {0, elements.count}});
   }
 }
 
 Piece AllReduce::piece_for(const Stream& stream, std::uint64_t number) const {
   const Segment& here = segment(number);
-  const Operands& operands = here.job->operands_;
-  const bool is_scattered = here.job->exchange_ == Exchange::kScattered;
-  const bool is_rounded = here.job->wire_ == Wire::kBfloat16;
+  const Job& job = *here.job;
+  const Operands& operands = job.operands_;
+  const bool is_rounded = job.wire_ == Wire::kBfloat16;
   const bool is_sum = stream.lane == Lane::kSums;
-  if (is_sum && !is_scattered) return {};
+  const bool is_gathered = job.exchange_ == Exchange::kGathered;
+  if (is_sum ? job.exchange_ != Exchange::kScattered && !is_gathered : is_gathered) return {};
   // A host gets contributions to its part and sends its part's sum; the peer's part goes the other
   // way.
   const bool is_own_part = stream.is_send == is_sum;
   const Range elements = part(here, is_own_part ? setup_.rank : stream.host);
-  const std::size_t bytes = elements.count * wire_size(operands, here.job->wire_);
-  const std::size_t offset = elements.begin * size_of(operands.type);
+  if (elements.count == 0) return {};
+  const std::size_t bytes = elements.count * wire_size(operands, job.wire_);
   const Slot place = slot(number);
   const auto in_scratch = [&](std::byte* address) {
     return Piece{address, bytes, setup_.scratch_registration};
@@ -183,9 +205,11 @@ Piece AllReduce::piece_for(const Stream& stream, std::uint64_t number) const {
   if (!is_sum && !stream.is_send) return in_scratch(place.contribution(stream.host));
   if (is_rounded && is_sum && !stream.is_send) return in_scratch(place.sum(stream.host));
   if (is_rounded)  // The own sum replaces the own contribution.
-    return in_scratch(place.rounded(is_sum || !is_scattered ? setup_.rank : stream.host));
-  if (is_sum) return {operands.to + offset, bytes, operands.to_registration};
-  return {const_cast<std::byte*>(operands.from) + offset, bytes, operands.from_registration};
+    return in_scratch(
+        place.rounded(is_sum || job.exchange_ == Exchange::kWhole ? setup_.rank : stream.host));
+  if (is_sum && !(is_gathered && stream.is_send))
+    return {job.to(elements.begin), bytes, operands.to_registration};
+  return {const_cast<std::byte*>(job.from(elements.begin)), bytes, operands.from_registration};
 }
 
 // Whether the stream's next message may be posted.
@@ -193,9 +217,10 @@ bool AllReduce::is_ready(const Stream& stream) const {
   const std::uint64_t number = stream.posted;
   if (number == begun_) return false;
   if (stream.lane == Lane::kContributions) return !stream.is_send || number < rounded_;
-  if (stream.is_send) return number < reduced_;
+  const Job& job = *segment(number).job;
+  if (stream.is_send) return number < reduced_ || job.exchange_ == Exchange::kGathered;
   // The sum may land where the contribution was taken from.
-  const Operands& operands = segment(number).job->operands_;
+  const Operands& operands = job.operands_;
   return operands.from != operands.to || all_done(Lane::kContributions, true, number);
 }
 
@@ -238,31 +263,49 @@ bool AllReduce::reduce_segments() {
     const bool overwrites = job.operands_.from == job.operands_.to &&
                             job.exchange_ == Exchange::kWhole && job.wire_ == Wire::kAsIs;
     if (overwrites && !all_done(Lane::kContributions, true, reducing_)) break;
-    reduce(reducing_);
+    if (job.exchange_ == Exchange::kGathered)
+      copy_own_part(reducing_);
+    else
+      reduce(reducing_);
   }
   return reducing_ != before;
 }
 
+void AllReduce::copy_own_part(std::uint64_t number) {
+  const Segment& here = segment(number);
+  const Range elements = part(here, setup_.rank);
+  if (elements.count == 0) return;
+  sources(number)[0] = here.job->from(elements.begin);
+  if (sources(number)[0] == here.job->to(elements.begin)) return;
+  give(number, {.kind = Pass::Kind::kCombine,
+                .type = here.job->operands_.type,
+                .to = here.job->to(elements.begin),
+                .sources = sources(number),
+                .source_count = 1,
+                .elements = {0, elements.count}});
+}
+
 void AllReduce::reduce(std::uint64_t number) {
   const Segment& here = segment(number);
-  const Operands& operands = here.job->operands_;
+  const Job& job = *here.job;
+  const Operands& operands = job.operands_;
   const Range elements = part(here, setup_.rank);
-  const std::size_t offset = elements.begin * size_of(operands.type);
+  if (elements.count == 0) return;
   const Slot place = slot(number);
-  const bool is_rounded = here.job->wire_ == Wire::kBfloat16;
+  const bool is_rounded = job.wire_ == Wire::kBfloat16;
   for (std::size_t host = 0; host < setup_.hosts; ++host)
     sources(number)[host] = host != setup_.rank ? place.contribution(host)
                             : is_rounded        ? place.rounded(host)
-                                                : operands.from + offset;
-  const bool is_whole = here.job->exchange_ == Exchange::kWhole;
+                                                : job.from(elements.begin);
+  const bool is_sent = job.exchange_ == Exchange::kScattered;
   give(number, {.kind = !is_rounded ? Pass::Kind::kCombine
-                        : is_whole  ? Pass::Kind::kSumAsFloat
-                                    : Pass::Kind::kSumRounded,
+                        : is_sent   ? Pass::Kind::kSumRounded
+                                    : Pass::Kind::kSumAsFloat,
                 .type = operands.type,
                 .reduction = operands.reduction,
-                .to = operands.to + offset,
+                .to = job.to(elements.begin),
                 .wire = is_rounded ? place.rounded(setup_.rank) : nullptr,
-                .values = operands.from + offset,
+                .values = job.from(elements.begin),
                 .sources = sources(number),
                 .source_count = setup_.hosts,
                 .elements = {0, elements.count}});
@@ -278,12 +321,12 @@ bool AllReduce::widen_segments() {
 
 void AllReduce::widen_sums(std::uint64_t number) {
   const Segment& here = segment(number);
-  if (here.job->exchange_ == Exchange::kWhole) return;
+  if (here.job->exchange_ != Exchange::kScattered) return;
   for (std::size_t host = 0; host < setup_.hosts; ++host) {
     if (host == setup_.rank) continue;
     const Range elements = part(here, host);
     give(number, {.kind = Pass::Kind::kWiden,
-                  .to = here.job->operands_.to + elements.begin * sizeof(float),
+                  .to = here.job->to(elements.begin),
                   .wire = slot(number).sum(host),
                   .elements = {0, elements.count}});
   }

@@ -7,12 +7,15 @@
 // and reduces everything. Either way all hosts get the same bits, in every run (of a NaN, only that
 // it is one).
 //
-// With Wire::kBfloat16 large sums of floats travel as bfloat16: each contribution is rounded once,
-// also a host's own, and where parts are scattered the sum once more.
+// Its two halves are calls of their own: all-gather, and reduce-scatter (window.h). There a host
+// sends each other one what that one needs: one hop.
 //
-// All hosts start the same jobs in the same order. Pure: no thread, clock or allocation after
-// construction; it advances inside the calls of test(). Threads: one at a time, but work() and
-// settle() are for any: workers may share the passes over the elements (passes.h).
+// With Wire::kBfloat16 large sums of floats travel as bfloat16: each contribution is rounded once,
+// also a host's own, and where a sum is sent, the sum once more.
+//
+// All hosts start the same jobs in the same order, whatever their kinds. Pure: no thread, clock or
+// allocation after construction; it advances inside the calls of test(). Threads: one at a time,
+// but work() and settle() are for any: workers may share the passes over the elements (passes.h).
 #pragma once
 
 #include <array>
@@ -26,12 +29,15 @@
 #include "transport/reduce/passes.h"
 #include "transport/reduce/peers.h"
 #include "transport/reduce/segment.h"
+#include "transport/reduce/window.h"
 
 namespace ztcp::reduce {
 
 class AllReduce;
 
 // The arguments of a call. `from` and `to` may be the same; they must not overlap in another way.
+// All-gather: `from` has the elements of this host's part that lie in the window, `to` the whole
+// window; reduce-scatter: the reverse. There the host's part of the one may be the other.
 struct Operands {
   const std::byte* from = nullptr;
   Registration* from_registration = nullptr;
@@ -40,6 +46,8 @@ struct Operands {
   std::size_t count = 0;
   ElementType type = ElementType::kFloat32;
   Reduction reduction = Reduction::kSum;
+  Collective collective = Collective::kAllReduce;
+  Window window{};  // Of an all-gather or a reduce-scatter; it has `count` elements.
 };
 
 // A call under way. Lives in its AllReduce's table; invalid once test() returned true.
@@ -50,8 +58,17 @@ class Job {
 
  private:
   friend class AllReduce;
+  const std::byte* from(std::size_t element) const {
+    return operands_.from + (element - from_begin_) * size_of(operands_.type);
+  }
+  std::byte* to(std::size_t element) const {
+    return operands_.to + (element - to_begin_) * size_of(operands_.type);
+  }
+
   AllReduce* owner_ = nullptr;
   Operands operands_;
+  std::size_t from_begin_ = 0;  // Number of the first element at `from`, and at `to`.
+  std::size_t to_begin_ = 0;
   Wire wire_ = Wire::kAsIs;
   Exchange exchange_ = Exchange::kWhole;
   std::uint64_t number_ = 0;
@@ -114,6 +131,7 @@ class AllReduce {
   Status advance();
   Result<bool> step();
   bool cut_segments();
+  std::size_t longest_segment(const Job& job) const;
   Result<bool> post(Stream& stream);
   Result<bool> finish(Stream& stream);
   bool reduce_segments();
@@ -124,6 +142,8 @@ class AllReduce {
   Piece piece_for(const Stream& stream, std::uint64_t number) const;
   void give(std::uint64_t number, Pass pass);
   void round_contributions(std::uint64_t number);
+  bool is_rounded_here(Exchange exchange, std::size_t host) const;
+  void copy_own_part(std::uint64_t number);
   void reduce(std::uint64_t number);
   void widen_sums(std::uint64_t number);
   bool all_done(Lane lane, bool is_send, std::uint64_t number) const;

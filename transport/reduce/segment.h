@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A segment of a vector on its way through an all-reduce: the sizes of its parts, and the memory of
-// the slot that it occupies. A vector of any length takes several segments of bounded size, one
-// after the other and several at once.
+// A segment of a vector on its way: the sizes of its parts, and the memory of the slot that it
+// occupies. A vector of any length takes several segments of bounded size, one after the other and
+// several at once.
 #pragma once
 
 #include <algorithm>
@@ -23,6 +23,8 @@ enum class Wire : std::uint8_t { kAsIs, kBfloat16 };
 enum class Exchange : std::uint8_t {
   kWhole,      // Each host sends everything to all and reduces everything: one hop.
   kScattered,  // Each host reduces its part and sends the result to all: two hops, fewer bytes.
+  kGathered,   // All-gather: each host sends its part to all.
+  kOwned,      // Reduce-scatter: each host reduces its part and keeps the result.
 };
 
 // The part of `count` elements that host `part` of `hosts` reduces. Starts on whole lines of

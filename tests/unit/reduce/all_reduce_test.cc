@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <random>
 #include <vector>
 
@@ -14,37 +13,15 @@
 
 #include "tests/support/allocation_guard.h"
 #include "tests/unit/reduce/gradients.h"
-#include "tests/unit/reduce/memory_peers.h"
+#include "tests/unit/reduce/group.h"
 #include "transport/reduce/kernels.h"
 
 namespace ztcp::reduce {
 namespace {
 
-using Bytes = std::vector<std::byte>;
-
-class Group {
- public:
-  explicit Group(std::size_t hosts, Wire wire = Wire::kAsIs, std::uint32_t seed = 1)
-      : hosts_(hosts, seed) {
-    for (std::size_t rank = 0; rank < hosts; ++rank) {
-      scratch_.emplace_back(AllReduce::scratch_bytes(hosts, wire));
-      members_.push_back(std::make_unique<AllReduce>(hosts_.end(rank),
-                                                     GroupSetup{.hosts = hosts,
-                                                                .rank = rank,
-                                                                .wire = wire,
-                                                                .scratch = scratch_.back().data(),
-                                                                .scratch_registration = nullptr}));
-    }
-  }
-  std::size_t hosts() const { return members_.size(); }
-  AllReduce& member(std::size_t rank) { return *members_[rank]; }
-  test::MemoryHosts& network() { return hosts_; }
-
- private:
-  test::MemoryHosts hosts_;
-  std::vector<Bytes> scratch_;
-  std::vector<std::unique_ptr<AllReduce>> members_;
-};
+using test::Bytes;
+using test::floats_of;
+using test::Group;
 
 // One vector on every host.
 struct Work {
@@ -168,12 +145,6 @@ TEST_P(AllReduceTest, LargeVector_SendsTwiceTheVectorLessAPart) {
   const std::size_t vector = work.count * 4;
   EXPECT_NEAR(static_cast<double>(group.network().sent_bytes()) / static_cast<double>(vector),
               2.0 * static_cast<double>(GetParam() - 1), 0.05);
-}
-
-std::vector<float> floats_of(const Bytes& bytes) {
-  std::vector<float> out(bytes.size() / sizeof(float));
-  std::memcpy(out.data(), bytes.data(), bytes.size());
-  return out;
 }
 
 Work work_of_gradients(const Group& group, std::size_t count) {

@@ -36,7 +36,9 @@ struct Host {
 // Hosts whose calls are under way.
 class Group {
  public:
-  Group(std::size_t hosts, Wire wire, std::size_t workers) : network_(hosts, 1) {
+  Group(std::size_t hosts, Wire wire, std::size_t workers,
+        Collective collective = Collective::kAllReduce)
+      : network_(hosts, 1) {
     for (std::size_t rank = 0; rank < hosts; ++rank) {
       Host& host = *hosts_.emplace_back(std::make_unique<Host>());
       host.scratch.resize(AllReduce::scratch_bytes(hosts, wire));
@@ -54,19 +56,23 @@ class Group {
     for (const auto& host : hosts_)
       host->job = *host->member->start({.from = reinterpret_cast<std::byte*>(host->from.data()),
                                         .to = reinterpret_cast<std::byte*>(host->to.data()),
-                                        .count = kCount});
+                                        .count = kCount,
+                                        .collective = collective,
+                                        .window = {.part = kCount / hosts + 5, .offset = 7}});
   }
   test::MemoryHosts& network() { return network_; }
   Host& host(std::size_t rank) { return *hosts_[rank]; }
-  std::vector<float> result() {
+  // Of all hosts.
+  std::vector<std::vector<float>> results() {
     for (std::size_t left = hosts_.size(); left > 0;)
       for (const auto& host : hosts_) {
         if (host->job == nullptr || !host->job->test().value()) continue;
         host->job = nullptr;
         --left;
       }
-    for (const auto& host : hosts_) EXPECT_TRUE(host->to == hosts_[0]->to) << "hosts differ";
-    return hosts_[0]->to;
+    std::vector<std::vector<float>> all;
+    for (const auto& host : hosts_) all.push_back(host->to);
+    return all;
   }
 
  private:
@@ -75,17 +81,21 @@ class Group {
 };
 
 TEST(AllReduceWorkers, AnyNumber_GivesTheSameBits) {
-  for (const Wire wire : {Wire::kAsIs, Wire::kBfloat16})
-    for (const std::size_t hosts : {2, 3}) {
-      const std::vector<float> alone = Group(hosts, wire, 0).result();
-      for (const std::size_t workers : {1, 3})
-        EXPECT_TRUE(Group(hosts, wire, workers).result() == alone);
-    }
+  for (const Collective collective :
+       {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter})
+    for (const Wire wire : {Wire::kAsIs, Wire::kBfloat16})
+      for (const std::size_t hosts : {2, 3}) {
+        const auto alone = Group(hosts, wire, 0, collective).results();
+        for (const std::vector<float>& one : alone)
+          EXPECT_TRUE(one == alone[0] || collective == Collective::kReduceScatter);
+        for (const std::size_t workers : {1, 3})
+          EXPECT_TRUE(Group(hosts, wire, workers, collective).results() == alone);
+      }
 }
 
 TEST(AllReduceWorkers, LostPeer_EndsAllAccessToTheOperands) {
-  for (int round = 0; round < 20; ++round) {
-    Group group(2, Wire::kBfloat16, 2);
+  for (int round = 0; round < 21; ++round) {
+    Group group(2, Wire::kBfloat16, 2, static_cast<Collective>(round % 3));
     group.network().break_down();
     Host& host = group.host(0);
     while (host.job->test()) {
@@ -97,8 +107,8 @@ TEST(AllReduceWorkers, LostPeer_EndsAllAccessToTheOperands) {
 }
 
 TEST(AllReduceWorkers, Settle_EndsAllAccessToTheOperands) {
-  for (int round = 0; round < 20; ++round) {
-    Group group(2, Wire::kBfloat16, 2);
+  for (int round = 0; round < 21; ++round) {
+    Group group(2, Wire::kBfloat16, 2, static_cast<Collective>(round % 3));
     for (const std::size_t rank : {0, 1}) {
       Host& host = group.host(rank);
       host.member->settle();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -15,6 +16,12 @@ inline std::vector<float> gradients(std::size_t count, std::size_t seed) {
   std::normal_distribution<float> normal(0, 1);
   std::vector<float> out(count);
   for (float& one : out) one = normal(random);
+  return out;
+}
+
+inline std::vector<float> floats_of(const std::vector<std::byte>& bytes) {
+  std::vector<float> out(bytes.size() / sizeof(float));
+  std::memcpy(out.data(), bytes.data(), bytes.size());
   return out;
 }
 
