@@ -87,9 +87,18 @@ std::size_t ChannelTuner::step_bytes(int algorithm, std::size_t bytes) const {
   return algorithm == NCCL_ALGO_TREE && ranks_ > 2 ? bytes : bytes / ranks_;
 }
 
+bool ChannelTuner::is_faster_by_collnet(ncclFunc_t collective, std::size_t bytes) const {
+  return collective == ncclFuncAllReduce &&
+         std::ranges::any_of(kCollnetSizes, [&](const CollnetSizes& row) {
+           return row.network == network_ && row.wire == collnet_ && row.ranks == ranks_ &&
+                  row.hosts == hosts_ && row.least_bytes <= bytes && bytes <= row.most_bytes;
+         });
+}
+
 // Bars the algorithms that use CollNet, unless the user has left NCCL no other (NCCL_ALGO). Of them
 // the chain alone was measured.
-void ChannelTuner::choose_collnet(std::size_t bytes, CostTable& costs) const {
+void ChannelTuner::choose_collnet(ncclFunc_t collective, std::size_t bytes,
+                                  CostTable& costs) const {
   constexpr std::array kOverCollnet = {int{NCCL_ALGO_COLLNET_DIRECT}, int{NCCL_ALGO_COLLNET_CHAIN},
                                        int{NCCL_ALGO_NVLS}};
   const auto uses_collnet = [&](int algorithm) {
@@ -99,10 +108,7 @@ void ChannelTuner::choose_collnet(std::size_t bytes, CostTable& costs) const {
   for (int algorithm = 0; algorithm < costs.algorithms(); ++algorithm)
     has_others |= !uses_collnet(algorithm) && costs.has(algorithm);
   if (!has_others) return;
-  const bool is_faster = std::ranges::any_of(kCollnetSizes, [&](const CollnetSizes& row) {
-    return row.network == network_ && row.wire == collnet_ && row.ranks == ranks_ &&
-           row.hosts == hosts_ && row.least_bytes <= bytes && bytes <= row.most_bytes;
-  });
+  const bool is_faster = is_faster_by_collnet(collective, bytes);
   for (const int algorithm : kOverCollnet)
     if (algorithm != NCCL_ALGO_COLLNET_CHAIN || !is_faster) costs.bar(algorithm);
   costs.prefer(NCCL_ALGO_COLLNET_CHAIN, NCCL_PROTO_SIMPLE);
@@ -111,8 +117,10 @@ void ChannelTuner::choose_collnet(std::size_t bytes, CostTable& costs) const {
 int ChannelTuner::tune(ncclFunc_t collective, std::size_t bytes, CostTable& costs) const {
   const bool stays_inside = ranks_ == ranks_of_host_;
   if (stays_inside || ranks_of_host_ == 0 || !is_tuned(collective)) return 0;
-  if (collnet_ && collective == ncclFuncAllReduce) choose_collnet(bytes, costs);
-  const Rule& rule = rule_of(network_);
+  if (collnet_ && (network_ || collective != ncclFuncAllReduce))
+    choose_collnet(collective, bytes, costs);
+  if (!network_) return 0;
+  const Rule& rule = rule_of(*network_);
   for (const int algorithm : {NCCL_ALGO_TREE, NCCL_ALGO_RING})
     if (step_bytes(algorithm, bytes) >= rule.least_bytes_without_ll &&
         costs.has(algorithm, NCCL_PROTO_SIMPLE))

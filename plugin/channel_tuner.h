@@ -14,8 +14,9 @@
 // (plugin/agreement.h). A change of any answer needs a new ChannelTuner::kRule
 // (tests/data/tuner/README.md).
 //
-// Where CollNet is on, NCCL takes it for the sizes of plugin/collnet_sizes.h alone. The answers of
-// kRule are those without CollNet.
+// Where CollNet is on, NCCL takes it for the all-reduces of plugin/collnet_sizes.h alone. It takes
+// CollNet for no all-gather and reduce-scatter, also where the channels are NCCL's own choice: its
+// model knows CollNet by switches that reduce. The answers of kRule are those without CollNet.
 //
 // The ranks of one host are separate processes, each with its own NCCL proxy thread, so their
 // channels add up. This is reasoned; measurements cover one rank per host only.
@@ -73,9 +74,9 @@ class ChannelTuner {
   // The number of tune()'s rule. Two builds with the same number give the same answers.
   static constexpr std::uint8_t kRule = 3;
 
-  // `network` carries all NICs of all hosts: sockets or the userspace TCP. `collnet`: in which form
-  // CollNet sends sums; empty where CollNet is off.
-  ChannelTuner(TransportKind network, std::size_t ranks, std::size_t hosts,
+  // `network` carries all NICs of all hosts: sockets or the userspace TCP. Empty: the channels are
+  // NCCL's own choice. `collnet`: in which form CollNet sends sums; empty where CollNet is off.
+  ChannelTuner(std::optional<TransportKind> network, std::size_t ranks, std::size_t hosts,
                std::optional<reduce::Wire> collnet = std::nullopt)
       : network_(network),
         ranks_(ranks),
@@ -90,9 +91,10 @@ class ChannelTuner {
  private:
   // Bytes that cross the network in one step.
   std::size_t step_bytes(int algorithm, std::size_t bytes) const;
-  void choose_collnet(std::size_t bytes, CostTable& costs) const;
+  bool is_faster_by_collnet(ncclFunc_t collective, std::size_t bytes) const;
+  void choose_collnet(ncclFunc_t collective, std::size_t bytes, CostTable& costs) const;
 
-  TransportKind network_;
+  std::optional<TransportKind> network_;
   std::size_t ranks_;
   std::size_t hosts_;
   std::size_t ranks_of_host_;

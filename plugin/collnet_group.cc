@@ -22,7 +22,15 @@ SharedMemory::~SharedMemory() {
     if (keys_[i] != nullptr) (void)plugin::deregister_memory(*comms_[i], keys_[i]);
 }
 
+bool SharedMemory::has(const std::byte* address, std::size_t size_bytes) const {
+  const auto* const begin = static_cast<const std::byte*>(region_.address);
+  const std::byte* const end = begin + region_.size_bytes;
+  return address >= begin && address <= end &&
+         size_bytes <= static_cast<std::size_t>(end - address);
+}
+
 Told<void> SharedMemory::take(const Region& region) {
+  region_ = region;
   for (std::size_t i = 0; i < comms_.size(); ++i)
     if (comms_[i] != nullptr) keys_[i] = ZTCP_TRY(plugin::register_memory(*comms_[i], region));
   return {};
@@ -119,7 +127,29 @@ Told<void> CollGroup::deregister_memory(SharedMemory* memory) {
   return ended->release();
 }
 
+// A NIC that reads or writes other memory than was registered breaks the connection at best.
+Told<void> CollGroup::check_memory(const reduce::Operands& operands) const {
+  const reduce::Range all{0, operands.count};
+  const reduce::Range own = part_in_window(operands.window, all, rank_);
+  const auto check = [&](const std::byte* address, const reduce::Range& elements,
+                         const reduce::Registration* registration) -> Told<void> {
+    const std::size_t bytes = elements.count * size_of(operands.type);
+    const auto* const memory = static_cast<const SharedMemory*>(registration);
+    if (bytes == 0 || (memory != nullptr && memory->has(address, bytes))) return {};
+    return report(Errc::kInvalidArgument,
+                  "CollNet: {} bytes at {} are not in the memory that was registered with their "
+                  "mhandle, {}",
+                  bytes, fmt::ptr(address), fmt::ptr(memory));
+  };
+  const auto is = [&](reduce::Collective kind) { return operands.collective == kind; };
+  ZTCP_CHECK(check(operands.from, is(reduce::Collective::kAllGather) ? own : all,
+                   operands.from_registration));
+  return check(operands.to, is(reduce::Collective::kReduceScatter) ? own : all,
+               operands.to_registration);
+}
+
 Told<reduce::Job*> CollGroup::start(const reduce::Operands& operands) {
+  ZTCP_CHECK(check_memory(operands));
   const Result<reduce::Job*> job = all_reduce_->start(operands);
   if (!job) return pass_on(job.error());
   return *job;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// A group of hosts that all-reduce together, as NCCL holds it (collComm): connections to and from
-// each other host over the transports that isend and irecv use, and the algorithm on top
+// A group of hosts that reduce together, as NCCL holds it (collComm): connections to and from each
+// other host over the transports that isend and irecv use, and the algorithm on top
 // (transport/reduce/all_reduce.h).
 //
 // Threads: made and closed on a service thread, start() and test() on the progress thread;
@@ -43,8 +43,10 @@ class SharedMemory final : public reduce::Registration {
   Told<void> take(const Region& region);
   Told<void> release();
   MemoryKey* key_for(std::size_t comm) const { return keys_[comm]; }
+  bool has(const std::byte* address, std::size_t size_bytes) const;
 
  private:
+  Region region_;
   std::vector<Comm*> comms_;
   std::vector<MemoryKey*> keys_;
 };
@@ -69,10 +71,13 @@ class CollGroup final : private reduce::Peers {
   // Waits for the threads that use the memory.
   Told<void> deregister_memory(SharedMemory* memory);
 
+  std::size_t hosts() const { return lanes_.size(); }
+
   // nullptr: too many calls are under way.
   Told<reduce::Job*> start(const reduce::Operands& operands);
 
  private:
+  Told<void> check_memory(const reduce::Operands& operands) const;
   Result<Ticket> send(std::size_t host, reduce::Lane lane, const reduce::Piece& piece) override;
   Result<Ticket> receive(std::size_t host, reduce::Lane lane, const reduce::Piece& piece) override;
   Result<bool> test(Ticket ticket, std::size_t expected_bytes) override;

@@ -2,19 +2,17 @@
 // Copyright the ztcp authors
 //
 // Adapters from NCCL's CollNet signatures to the version-free CollNet, and its tables. NCCL calls
-// the network's init first, then this one's. All-gather and reduce-scatter are NULL: NCCL leaves
-// them to its other algorithms.
+// the network's init first, then this one's. All-gather and reduce-scatter are in
+// collnet_windows.cc.
 #include "plugin/collnet.h"
 
+#include "plugin/abi/collnet_windows.h"
 #include "plugin/abi/common.h"
 #include "plugin/abi/nccl_collnet.h"
 #include "plugin/guard.h"
 
 namespace ztcp::plugin::abi {
 namespace {
-
-CollGroup& group_of(void* comm) { return *static_cast<CollGroup*>(comm); }
-SharedMemory* memory_of(void* mhandle) { return static_cast<SharedMemory*>(mhandle); }
 
 ncclCollNetInit_v6_t coll_init_v6;
 ncclResult_t coll_init_v6(ncclDebugLogger_t) { return ncclSuccess; }
@@ -110,10 +108,6 @@ ncclResult_t coll_connect_v6(void* handles[], int nranks, int rank, void* listen
   });
 }
 
-bool is_reduced(ncclDataType_t type, ncclRedOp_t operation) {
-  return type >= ncclInt8 && type <= ncclBfloat16 && operation >= ncclSum && operation <= ncclMin;
-}
-
 ncclCollNetReduceSupport_v6_t coll_reduce_support_v6;
 ncclResult_t coll_reduce_support_v6(ncclDataType_t type, ncclRedOp_t operation, int* supported) {
   *supported = is_reduced(type, operation) ? 1 : 0;
@@ -161,15 +155,13 @@ ncclResult_t coll_iallreduce_v9(void* comm, void* from, void* to, size_t count, 
     if (!is_reduced(type, operation))
       return report(Errc::kInvalidArgument, "iallreduce of data type {} by operation {}",
                     static_cast<int>(type), static_cast<int>(operation));
-    // Both enumerations have NCCL's order.
-    *request =
-        ZTCP_TRY(group_of(comm).start({.from = static_cast<const std::byte*>(from),
-                                       .from_registration = memory_of(from_mhandle),
-                                       .to = static_cast<std::byte*>(to),
-                                       .to_registration = memory_of(to_mhandle),
-                                       .count = count,
-                                       .type = static_cast<reduce::ElementType>(type),
-                                       .reduction = static_cast<reduce::Reduction>(operation)}));
+    *request = ZTCP_TRY(group_of(comm).start({.from = static_cast<const std::byte*>(from),
+                                              .from_registration = memory_of(from_mhandle),
+                                              .to = static_cast<std::byte*>(to),
+                                              .to_registration = memory_of(to_mhandle),
+                                              .count = count,
+                                              .type = element_of(type),
+                                              .reduction = reduction_of(operation)}));
     return {};
   });
 }
@@ -271,8 +263,8 @@ extern "C" ZTCP_EXPORT const ncclCollNet_v8_t ncclCollNetPlugin_v8 = {
     .regMrDmaBuf = coll_reg_mr_dma_buf_v6,
     .deregMr = coll_dereg_mr_v6,
     .iallreduce = coll_iallreduce_v6,
-    .iallgather = nullptr,
-    .ireducescatter = nullptr,
+    .iallgather = coll_iallgather_v8,
+    .ireducescatter = coll_ireducescatter_v8,
     .iflush = coll_iflush_v6,
     .test = coll_test_v6,
     .closeColl = coll_close_v6,
@@ -291,8 +283,8 @@ extern "C" ZTCP_EXPORT const ncclCollNet_v9_t ncclCollNetPlugin_v9 = {
     .regMrDmaBuf = coll_reg_mr_dma_buf_v6,
     .deregMr = coll_dereg_mr_v6,
     .iallreduce = coll_iallreduce_v9,
-    .iallgather = nullptr,
-    .ireducescatter = nullptr,
+    .iallgather = coll_iallgather_v9,
+    .ireducescatter = coll_ireducescatter_v9,
     .iflush = coll_iflush_v6,
     .test = coll_test_v6,
     .closeColl = coll_close_v6,
@@ -312,8 +304,8 @@ extern "C" ZTCP_EXPORT const ncclCollNet_v10_t ncclCollNetPlugin_v10 = {
     .regMrDmaBuf = coll_reg_mr_dma_buf_v6,
     .deregMr = coll_dereg_mr_v6,
     .iallreduce = coll_iallreduce_v9,
-    .iallgather = nullptr,
-    .ireducescatter = nullptr,
+    .iallgather = coll_iallgather_v9,
+    .ireducescatter = coll_ireducescatter_v9,
     .iflush = coll_iflush_v6,
     .test = coll_test_v6,
     .closeColl = coll_close_v6,
@@ -333,8 +325,8 @@ extern "C" ZTCP_EXPORT const ncclCollNet_v11_t ncclCollNetPlugin_v11 = {
     .regMrDmaBuf = coll_reg_mr_dma_buf_v6,
     .deregMr = coll_dereg_mr_v6,
     .iallreduce = coll_iallreduce_v9,
-    .iallgather = nullptr,
-    .ireducescatter = nullptr,
+    .iallgather = coll_iallgather_v9,
+    .ireducescatter = coll_ireducescatter_v9,
     .iflush = coll_iflush_v6,
     .test = coll_test_v6,
     .closeColl = coll_close_v6,
@@ -355,8 +347,8 @@ extern "C" ZTCP_EXPORT const ncclCollNet_v12_t ncclCollNetPlugin_v12 = {
     .regMrDmaBuf = coll_reg_mr_dma_buf_v6,
     .deregMr = coll_dereg_mr_v6,
     .iallreduce = coll_iallreduce_v9,
-    .iallgather = nullptr,
-    .ireducescatter = nullptr,
+    .iallgather = coll_iallgather_v9,
+    .ireducescatter = coll_ireducescatter_v9,
     .iflush = coll_iflush_v6,
     .test = coll_test_v6,
     .closeColl = coll_close_v6,

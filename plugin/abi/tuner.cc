@@ -2,8 +2,8 @@
 // Copyright the ztcp authors
 //
 // NCCL's tuner in the library of its network. NCCL makes one tuner per communicator, after the
-// network's init, and asks it before each collective. Where this process does not tune (Net), it
-// answers with NCCL's own choice: a failure would end the collective.
+// network's init, and asks it before each collective. Where this process does not tune (Net) and
+// CollNet is off, it answers with NCCL's own choice: a failure would end the collective.
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,8 +22,8 @@ ncclResult_t tuner_init(std::size_t ranks, std::size_t hosts, void** context) {
   return guard("tuner's init", [&]() -> Told<void> {
     const std::optional<TransportKind> network = net().tuned();
     const CollnetSettings collnet = net().collnet();
-    *context = network
-                   ? new ChannelTuner(*network, ranks, hosts,
+    *context = network || collnet.is_on
+                   ? new ChannelTuner(network, ranks, hosts,
                                       collnet.is_on ? std::optional(collnet.wire) : std::nullopt)
                    : nullptr;
     return {};

@@ -2,9 +2,12 @@
  * Copyright the ztcp authors
  *
  * NCCL's tuner in the plugin's library, called as NCCL calls it: over sockets it chooses channels;
- * where it is switched off, or NCCL has taken another network, it changes nothing.
+ * where it is switched off, or NCCL has taken another network, it changes nothing. Only where
+ * CollNet is on, it keeps NCCL from it for all-gather and reduce-scatter.
  *
- *   tuner PLUGIN on|off|old      old: a table of NCCL before 2.24
+ *   tuner PLUGIN on|off|old|collnet
+ *                                old: a table of NCCL before 2.24
+ *                                collnet: off, with CollNet
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -62,56 +65,85 @@ static void end(const Tuner* tuner) {
   }
 }
 
-/* Channels for an all-reduce of two hosts, with costs as in NCCL's model of a ring. */
-static int ask(const Tuner* tuner, size_t bytes, bool* keeps_ll) {
+typedef struct {
   float costs[kAlgorithms][kProtocols];
+  int channels;
+} Answer;
+
+/* For two hosts, with costs as in NCCL's model of a ring, and CollNet last. */
+static Answer ask(const Tuner* tuner, ncclFunc_t collective, size_t bytes) {
+  Answer answer = {.channels = kOwnChannels};
   for (int a = 0; a < kAlgorithms; ++a)
-    for (int p = 0; p < kProtocols; ++p) costs[a][p] = -1.0f;
-  costs[NCCL_ALGO_RING][NCCL_PROTO_LL] = 20.0f;
-  costs[NCCL_ALGO_RING][NCCL_PROTO_SIMPLE] = 50.0f;
-  int channels = kOwnChannels;
-  float** table = (float**)costs;
+    for (int p = 0; p < kProtocols; ++p) answer.costs[a][p] = -1.0f;
+  answer.costs[NCCL_ALGO_RING][NCCL_PROTO_LL] = 20.0f;
+  answer.costs[NCCL_ALGO_COLLNET_DIRECT][NCCL_PROTO_SIMPLE] = 60.0f;
+  answer.costs[NCCL_ALGO_RING][NCCL_PROTO_SIMPLE] = 50.0f;
+  float** table = (float**)answer.costs;
   switch (tuner->version) {
     case 3:
       REQUIRE_OK(((const ncclTuner_v3_t*)tuner->table)
-                     ->getCollInfo(tuner->context, ncclFuncAllReduce, bytes, 1, table, kAlgorithms,
-                                   kProtocols, &channels));
+                     ->getCollInfo(tuner->context, collective, bytes, 1, table, kAlgorithms,
+                                   kProtocols, &answer.channels));
       break;
     case 4:
       REQUIRE_OK(((const ncclTuner_v4_t*)tuner->table)
-                     ->getCollInfo(tuner->context, ncclFuncAllReduce, bytes, 1, table, kAlgorithms,
-                                   kProtocols, 0, &channels));
+                     ->getCollInfo(tuner->context, collective, bytes, 1, table, kAlgorithms,
+                                   kProtocols, 0, &answer.channels));
       break;
     default:
       REQUIRE_OK(((const ncclTuner_v5_t*)tuner->table)
-                     ->getCollInfo(tuner->context, ncclFuncAllReduce, bytes, 1, table, kAlgorithms,
-                                   kProtocols, 0, &channels));
+                     ->getCollInfo(tuner->context, collective, bytes, 1, table, kAlgorithms,
+                                   kProtocols, 0, &answer.channels));
   }
-  *keeps_ll = costs[NCCL_ALGO_RING][NCCL_PROTO_LL] == 20.0f;
-  REQUIRE(costs[NCCL_ALGO_RING][NCCL_PROTO_SIMPLE] == 50.0f, "a cost was changed");
-  return channels;
+  REQUIRE(answer.costs[NCCL_ALGO_RING][NCCL_PROTO_SIMPLE] == 50.0f, "a cost was changed");
+  return answer;
 }
 
-static void require_untouched(const Tuner* tuner) {
-  bool keeps_ll = false;
-  REQUIRE(ask(tuner, kHalfMib, &keeps_ll) == kOwnChannels, "channels were chosen");
-  REQUIRE(keeps_ll, "LL was barred");
+static bool keeps_ll(const Answer* answer) {
+  return answer->costs[NCCL_ALGO_RING][NCCL_PROTO_LL] == 20.0f;
+}
+static bool keeps_collnet(const Answer* answer) {
+  return answer->costs[NCCL_ALGO_COLLNET_DIRECT][NCCL_PROTO_SIMPLE] == 60.0f;
+}
+
+static void require_untouched(const Tuner* tuner, ncclFunc_t collective) {
+  const Answer answer = ask(tuner, collective, kHalfMib);
+  REQUIRE(answer.channels == kOwnChannels, "channels were chosen");
+  REQUIRE(keeps_ll(&answer), "LL was barred");
+  REQUIRE(keeps_collnet(&answer), "CollNet was barred");
+}
+
+static void require_no_collnet(const Tuner* tuner, ncclFunc_t collective) {
+  const Answer answer = ask(tuner, collective, kHalfMib);
+  REQUIRE(answer.channels == kOwnChannels, "channels were chosen");
+  REQUIRE(keeps_ll(&answer), "LL was barred");
+  REQUIRE(!keeps_collnet(&answer), "CollNet was not barred");
+}
+
+static void require_tuned(const Tuner* tuner) {
+  const Answer large = ask(tuner, ncclFuncAllReduce, kHalfMib);
+  REQUIRE(large.channels == 4, "not four channels");
+  REQUIRE(!keeps_ll(&large), "LL was not barred");
+  const Answer small = ask(tuner, ncclFuncAllReduce, 8);
+  REQUIRE(small.channels == 1 && keeps_ll(&small), "not one channel, by LL");
 }
 
 int main(int argc, char** argv) {
-  REQUIRE(argc == 3, "usage: tuner PLUGIN on|off|old");
+  REQUIRE(argc == 3, "usage: tuner PLUGIN on|off|old|collnet");
   const bool is_on = strcmp(argv[2], "on") == 0;
   const bool is_old = strcmp(argv[2], "old") == 0;
   setenv("ZTCP_TRANSPORT", "sockets", 1);
   setenv("NCCL_SOCKET_IFNAME", "lo", 1);
-  setenv("ZTCP_TUNER", is_old ? "on" : argv[2], 1);
+  const bool has_collnet = strcmp(argv[2], "collnet") == 0;
+  setenv("ZTCP_TUNER", is_old || is_on ? "on" : "off", 1);
+  setenv("ZTCP_COLLNET", has_collnet ? "1" : "0", 1);
   void* library = load_plugin(argv[1]);
 
   /* NCCL has taken another network: ours was never initialised. */
   for (int version = kFirstTuner; version <= kLastTuner; ++version) {
     Tuner tuner = open_tuner(library, version);
     begin(&tuner, 2, 2);
-    require_untouched(&tuner);
+    require_untouched(&tuner, ncclFuncAllReduce);
     end(&tuner);
   }
 
@@ -124,18 +156,19 @@ int main(int argc, char** argv) {
   for (int version = kFirstTuner; version <= kLastTuner; ++version) {
     Tuner tuner = open_tuner(library, version);
     begin(&tuner, 2, 2);
-    if (is_on) {
-      bool keeps_ll = false;
-      REQUIRE(ask(&tuner, kHalfMib, &keeps_ll) == 4, "not four channels");
-      REQUIRE(!keeps_ll, "LL was not barred");
-      REQUIRE(ask(&tuner, 8, &keeps_ll) == 1 && keeps_ll, "not one channel, by LL");
-    } else {
-      require_untouched(&tuner);
+    if (is_on)
+      require_tuned(&tuner);
+    else
+      require_untouched(&tuner, ncclFuncAllReduce);
+    if (has_collnet) {
+      require_no_collnet(&tuner, ncclFuncAllGather);
+      require_no_collnet(&tuner, ncclFuncReduceScatter);
     }
     end(&tuner);
     /* All ranks on one host. */
     begin(&tuner, 2, 1);
-    require_untouched(&tuner);
+    require_untouched(&tuner, ncclFuncAllReduce);
+    require_untouched(&tuner, ncclFuncAllGather);
     end(&tuner);
   }
   REQUIRE_OK(net_finalize(&net));

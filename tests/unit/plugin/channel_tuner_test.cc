@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 
 #include <gtest/gtest.h>
 
@@ -215,6 +216,46 @@ TEST_F(CollnetChoice, IsLeftToNcclWhereCollnetIsOff) {
   const ChannelTuner off(TransportKind::kSockets, 2, 2);
   EXPECT_EQ(chosen(off, 8 * kKiB), NCCL_ALGO_RING);
   EXPECT_TRUE(is_left(NCCL_ALGO_COLLNET_CHAIN));
+}
+
+// NCCL's model would take it.
+TEST_F(CollnetChoice, AllGatherAndReduceScatterAreNotOffered) {
+  costs_.set(NCCL_ALGO_COLLNET_DIRECT, NCCL_PROTO_SIMPLE, 1);
+  costs_.set(kNvls, NCCL_PROTO_SIMPLE, 2);
+  for (const std::optional<TransportKind> network :
+       {std::optional(TransportKind::kSockets), std::optional<TransportKind>()}) {
+    const ChannelTuner tuner(network, 2, 2, reduce::Wire::kBfloat16);
+    for (const ncclFunc_t collective : {ncclFuncAllGather, ncclFuncReduceScatter})
+      for (const std::size_t bytes : {8 * kKiB, 128 * kKiB, 4096 * kKiB}) {
+        EXPECT_EQ(chosen(tuner, bytes, collective), NCCL_ALGO_RING) << bytes;
+        EXPECT_FALSE(is_left(NCCL_ALGO_COLLNET_DIRECT));
+        EXPECT_FALSE(is_left(kNvls));
+      }
+  }
+}
+
+// ZTCP_TUNER=off, or a network without a rule.
+TEST_F(CollnetChoice, WithoutARuleAllReduceIsLeftToNccl) {
+  const ChannelTuner tuner(std::nullopt, 2, 2, reduce::Wire::kBfloat16);
+  costs_.set(NCCL_ALGO_COLLNET_CHAIN, NCCL_PROTO_SIMPLE, 1);
+  EXPECT_EQ(chosen(tuner, 8 * kKiB), NCCL_ALGO_COLLNET_CHAIN);
+  Costs costs = costs_;
+  CostTable table = costs.table();
+  EXPECT_EQ(tuner.tune(ncclFuncAllGather, 512 * kKiB, table), 0);
+  EXPECT_TRUE(table.has(NCCL_ALGO_RING, NCCL_PROTO_LL));
+  const ChannelTuner inside(std::nullopt, 2, 1, reduce::Wire::kBfloat16);
+  chosen(inside, 8 * kKiB, ncclFuncAllGather);
+  EXPECT_TRUE(is_left(kNvls)) << "inside a host it needs no CollNet";
+}
+
+// NCCL_ALGO=allgather:collnetdirect, for one.
+TEST_F(CollnetChoice, AllGatherByCollnetAloneStays) {
+  for (const int algorithm : {NCCL_ALGO_TREE, NCCL_ALGO_RING})
+    for (const int protocol : {NCCL_PROTO_LL, NCCL_PROTO_SIMPLE})
+      costs_.set(algorithm, protocol, -1);
+  costs_.set(kNvls, NCCL_PROTO_SIMPLE, -1);
+  costs_.set(NCCL_ALGO_COLLNET_CHAIN, NCCL_PROTO_SIMPLE, -1);
+  EXPECT_EQ(chosen(rounded_, 8 * kKiB, ncclFuncAllGather), NCCL_ALGO_COLLNET_DIRECT);
 }
 
 TEST_F(CollnetChoice, IsOfferedWhereNcclHasIt) {
