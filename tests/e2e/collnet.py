@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the ztcp authors
-"""All-reduce by the built plugin's CollNet, each rank as a host, every element compared."""
+"""The three operations of the built plugin's CollNet, each rank as a host, every element compared."""
 import os
 import signal
 import time
@@ -15,6 +15,8 @@ ON = {"ZTCP_COLLNET": "1"}
 BF16 = {**ON, "ZTCP_COLLNET_WIRE": "bf16"}
 SOCKETS = {"ZTCP_TRANSPORT": "sockets", "NCCL_SOCKET_IFNAME": "lo"}
 COLLNET = ("--op", "collnet", *SWEEP)
+# Its two halves.
+WINDOWED = ("collnet_all_gather", "collnet_reduce_scatter")
 
 
 def kernel_sockets():
@@ -37,6 +39,31 @@ def rounded():
         rows_are_right(fabric.run_perf(*COLLNET, env=BF16))
 
 
+def windows():
+    for ranks in (2, 4):
+        with Fabric(ranks, topology="mesh") as fabric:
+            for op in WINDOWED:
+                rows_are_right(fabric.run_perf("--op", op, *SWEEP, env=SOCKETS | ON, timeout_s=240))
+                rows_are_right(fabric.run_perf("--op", op, *SWEEP, env=ON, timeout_s=240))
+
+
+def windows_rounded():
+    """No sum is rounded, and contributions are exact as bf16."""
+    with Fabric(3, topology="mesh") as fabric:
+        for op in WINDOWED:
+            rows_are_right(fabric.run_perf("--op", op, *SWEEP, env=SOCKETS | BF16, timeout_s=240))
+
+
+def windows_older_tables():
+    with Fabric(2, topology="mesh") as fabric:
+        for op in WINDOWED:
+            for abi in ("8", "10", "11"):
+                rows_are_right(fabric.run_perf("--op", op, *SWEEP, "--abi", abi, env=ON))
+            perf = fabric.start_perf("--op", op, *SWEEP, "--abi", "7", env=ON)
+            check(perf.wait(60) != 0, "v7 has it")
+            check("give --abi 8 or more" in perf.output(), perf.output())
+
+
 def workers():
     """The processes see 16 CPUs."""
     need_no_limit()
@@ -44,6 +71,9 @@ def workers():
         for wire in (ON, BF16):
             rows_are_right(fabric.run_perf(*COLLNET, env=SOCKETS | wire | {"LD_PRELOAD": os.environ["E2E_MANY_CPUS"]},
                                            timeout_s=240))
+            for op in WINDOWED:
+                rows_are_right(fabric.run_perf("--op", op, *SWEEP, timeout_s=240,
+                                               env=SOCKETS | wire | {"LD_PRELOAD": os.environ["E2E_MANY_CPUS"]}))
         check("workers for the sums of a group: 3" in fabric.log(), fabric.log())
 
 
@@ -78,13 +108,14 @@ def misspelt():
 
 def verbs():
     with SoftFabric(3) as fabric:
-        fabric.perf(*COLLNET, **ON)
+        for op in ("collnet", *WINDOWED):
+            fabric.perf("--op", op, *SWEEP, **ON)
 
 
-def rank_killed():
+def rank_killed(op="collnet"):
     """The other ranks get an error, in time, though no rank tells them."""
     with Fabric(3, topology="mesh") as fabric:
-        ranks = fabric.start_ranks("--op", "collnet", "--min", "8M", "--max", "8M", "--iters", "1000000", "--warmup", "1",
+        ranks = fabric.start_ranks("--op", op, "--min", "8M", "--max", "8M", "--iters", "1000000", "--warmup", "1",
                                    "--json", os.path.join(fabric.folder, "report.json"), env=ON)
         wait_until(lambda: fabric.log().count("CollNet is on") == 3, 30, "the ranks' start")
         time.sleep(2)  # So that the vectors are on their way; the outcome would be the same before.
@@ -93,6 +124,11 @@ def rank_killed():
             check(rank.wait(15) != 0, f"{rank.name} ended well")
 
 
+def windows_rank_killed():
+    for op in WINDOWED:
+        rank_killed(op)
+
+
 if __name__ == "__main__":
-    main({f.__name__: f for f in (kernel_sockets, userspace_tcp, rounded, workers, older_tables, configured, switched_off, misspelt,
-                                  verbs, rank_killed)})
+    main({f.__name__: f for f in (kernel_sockets, userspace_tcp, rounded, windows, windows_rounded, windows_older_tables, workers,
+                                  older_tables, configured, switched_off, misspelt, verbs, rank_killed, windows_rank_killed)})

@@ -14,12 +14,15 @@
 namespace ztcp::perf {
 
 Collective::Collective(const Options& options, int abi)
-    : net_(load_collective(options.plugin, abi)), rank_(*options.rank) {
+    : net_(load_collective(options.plugin, abi)),
+      op_(options.op),
+      rank_(*options.rank),
+      ranks_(options.ranks) {
   const ncclResult_t result = net_->init(make_logger(*options.rank, options.log));
   if (result != ncclSuccess) fail("CollNet's init failed: {}", name_of(result));
   int devices = 0;
   if (net_->devices(&devices) != ncclSuccess || devices == 0)
-    fail("--op collnet: the plugin offers no CollNet; switch it on (ZTCP_COLLNET=1)");
+    fail("--op {}: the plugin offers no CollNet; switch it on (ZTCP_COLLNET=1)", name_of(op_));
 }
 
 Collective::~Collective() {
@@ -60,15 +63,33 @@ std::size_t Collective::bytes_of(std::size_t piece) const {
   return std::min(kStepBytes, size_bytes_ - piece * kStepBytes);
 }
 
+ncclResult_t Collective::post(std::size_t piece, void** request) {
+  const std::size_t offset = piece * kStepBytes;
+  std::byte* const from = input_.data();
+  std::byte* const to = output_.data();
+  if (op_ == Op::kCollNet)
+    return net_->iallreduce(comm_, from + offset, to + offset, bytes_of(piece) / sizeof(float),
+                            mhandles_[0], mhandles_[1], request);
+  CollectiveNet::Window window{.part_bytes = size_bytes_ / static_cast<std::size_t>(ranks_),
+                               .offset = offset,
+                               .bytes = bytes_of(piece)};
+  // The first byte of this rank's part that lies in the window.
+  const std::size_t own = std::max(offset, static_cast<std::size_t>(rank_) * window.part_bytes);
+  const bool gathers = is_gather(op_);
+  window.all = (gathers ? to : from) + offset;
+  window.all_mhandle = mhandles_[gathers ? 1 : 0];
+  window.own = (gathers ? from : to) + own;
+  window.own_mhandle = mhandles_[gathers ? 0 : 1];
+  return gathers ? net_->iallgather(comm_, window, request)
+                 : net_->ireducescatter(comm_, window, request);
+}
+
 bool Collective::advance() {
   bool moved = false;
   if (posted_ < pieces_ && posted_ < done_ + kStepsInFlight) {
     void*& request = requests_[posted_ % kStepsInFlight];
-    const std::size_t offset = posted_ * kStepBytes;
-    const ncclResult_t result =
-        net_->iallreduce(comm_, input_.data() + offset, output_.data() + offset,
-                         bytes_of(posted_) / sizeof(float), mhandles_[0], mhandles_[1], &request);
-    if (result != ncclSuccess) fail("iallreduce failed: {}", name_of(result));
+    const ncclResult_t result = post(posted_, &request);
+    if (result != ncclSuccess) fail("{} failed: {}", name_of(op_), name_of(result));
     moved = request != nullptr;
     posted_ += moved ? 1 : 0;
   }
@@ -76,10 +97,11 @@ bool Collective::advance() {
     int done = 0;
     int size = 0;
     const ncclResult_t result = net_->test(requests_[done_ % kStepsInFlight], &done, &size);
-    if (result != ncclSuccess) fail("all-reduce {} failed: {}", done_, name_of(result));
+    if (result != ncclSuccess)
+      fail("piece {} of {} failed: {}", done_, name_of(op_), name_of(result));
     if (done != 0) {
       if (static_cast<std::size_t>(size) != bytes_of(done_))
-        fail("all-reduce {}: the plugin says {} bytes, {} were reduced", done_, size,
+        fail("piece {} of {}: the plugin says {} bytes, {} were given", done_, name_of(op_), size,
              bytes_of(done_));
       ++done_;
       moved = true;

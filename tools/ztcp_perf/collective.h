@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// --op collnet: all ranks as the hosts of one CollNet group, driven as NCCL's proxy thread does:
-// up to 8 pieces of a vector in flight, the oldest tested.
+// --op collnet and its like: all ranks as the hosts of one CollNet group, driven as NCCL's proxy
+// thread does: up to 8 pieces of a vector in flight, the oldest tested.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ class Collective {
   void open(int device, Bootstrap& bootstrap, std::span<std::byte> input,
             std::span<std::byte> output);
 
-  // A vector on its way.
+  // A vector on its way. Of an all-gather or a reduce-scatter: the blocks of all ranks.
   void begin(std::size_t size_bytes);
   bool is_done() const { return done_ == pieces_; }
   // Whether something moved.
@@ -37,9 +37,12 @@ class Collective {
 
  private:
   std::size_t bytes_of(std::size_t piece) const;
+  ncclResult_t post(std::size_t piece, void** request);
 
   std::unique_ptr<CollectiveNet> net_;
+  const Op op_;
   const int rank_;
+  const int ranks_;
   std::span<std::byte> input_;
   std::span<std::byte> output_;
   void* listener_ = nullptr;

@@ -15,6 +15,7 @@ class TableCollective final : public CollectiveNet {
   // Sizes and counts are int in older tables.
   using Size = std::conditional_t<(kAbi >= 8), std::size_t, int>;
   using Count = std::conditional_t<(kAbi >= 9), std::size_t, int>;
+  using Piece = std::conditional_t<(kAbi >= 9), ncclNetSGE_v9_t, ncclNetSGE_v8_t>;
 
  public:
   explicit TableCollective(const Table& table) : table_(table) {}
@@ -44,6 +45,22 @@ class TableCollective final : public CollectiveNet {
     return table_.iallreduce(comm, from, to, static_cast<Count>(count), ncclFloat32, ncclSum,
                              from_mhandle, to_mhandle, request);
   }
+  ncclResult_t iallgather(void* comm, const Window& w, void** request) override {
+    if constexpr (kAbi >= 8) {
+      Piece all = piece(w);
+      return table_.iallgather(comm, w.own, 1, &all, w.part_bytes, w.offset, w.bytes, w.own_mhandle,
+                               request);
+    }
+    fail("ncclCollNetPlugin_v{} has no all-gather; give --abi 8 or more", kAbi);
+  }
+  ncclResult_t ireducescatter(void* comm, const Window& w, void** request) override {
+    if constexpr (kAbi >= 8) {
+      Piece all = piece(w);
+      return table_.ireducescatter(comm, 1, &all, w.own, w.part_bytes, w.offset, w.bytes,
+                                   ncclFloat32, ncclSum, w.own_mhandle, request);
+    }
+    fail("ncclCollNetPlugin_v{} has no reduce-scatter; give --abi 8 or more", kAbi);
+  }
   ncclResult_t test(void* request, int* done, int* size) override {
     return table_.test(request, done, size);
   }
@@ -55,6 +72,10 @@ class TableCollective final : public CollectiveNet {
   }
 
  private:
+  static Piece piece(const Window& w) {
+    return {w.all_mhandle, w.all, static_cast<decltype(Piece::size)>(w.bytes)};
+  }
+
   const Table& table_;
   void* context_ = nullptr;
 };
@@ -80,7 +101,7 @@ std::unique_ptr<CollectiveNet> load_collective(const std::string& path, int abi)
   if (!collective) collective = try_collnet_table<ncclCollNet_v8_t, 8>(library, abi);
   if (!collective) collective = try_collnet_table<ncclCollNet_v7_t, 7>(library, abi);
   if (!collective) collective = try_collnet_table<ncclCollNet_v6_t, 6>(library, abi);
-  if (!collective) fail("--op collnet: {} has no ncclCollNetPlugin_v{}", path, abi);
+  if (!collective) fail("{} has no ncclCollNetPlugin_v{}", path, abi);
   return collective;
 }
 

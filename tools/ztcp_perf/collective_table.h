@@ -30,6 +30,19 @@ class CollectiveNet {
   // The sum of floats. Success with *request == nullptr: call again.
   virtual ncclResult_t iallreduce(void* comm, void* from, void* to, std::size_t count,
                                   void* from_mhandle, void* to_mhandle, void** request) = 0;
+  // A window of the parts of all ranks (plugin/collnet_windows.h), of floats in a sum. Fail before
+  // v8.
+  struct Window {
+    void* all = nullptr;  // Its memory, and that of this rank's part of it.
+    void* all_mhandle = nullptr;
+    void* own = nullptr;
+    void* own_mhandle = nullptr;
+    std::size_t part_bytes = 0;
+    std::size_t offset = 0;
+    std::size_t bytes = 0;
+  };
+  virtual ncclResult_t iallgather(void* comm, const Window& window, void** request) = 0;
+  virtual ncclResult_t ireducescatter(void* comm, const Window& window, void** request) = 0;
   virtual ncclResult_t test(void* request, int* done, int* size) = 0;
   virtual ncclResult_t close(void* comm) = 0;
   virtual ncclResult_t close_listen(void* comm) = 0;

@@ -50,7 +50,7 @@ void Connections::open(int device, Bootstrap& bootstrap) {
   listen(device);
   establish(device, bootstrap);
   for (Lane& lane : sends_) register_memory(lane, false);
-  for (Lane& lane : receives_) register_memory(lane, options_.op == Op::kAllReduce);
+  for (Lane& lane : receives_) register_memory(lane, is_sum(options_.op));
 }
 
 void Connections::listen(int device) {

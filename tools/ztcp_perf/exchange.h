@@ -24,7 +24,7 @@ class Exchange {
  public:
   Exchange(Net& net, Connections& connections, Bootstrap& bootstrap, const Options& options);
 
-  // From now on run() all-reduces with it.
+  // run() gives it the plans that the plugin's CollNet carries out.
   void use(Collective& collective) { collective_ = &collective; }
   // Returns when every message of this rank has been sent and received.
   void run(const Plan& plan);

@@ -120,6 +120,10 @@ const char* name_of(Op op) {
   switch (op) {
     case Op::kAllReduce:
       return "all_reduce";
+    case Op::kAllGather:
+      return "all_gather";
+    case Op::kReduceScatter:
+      return "reduce_scatter";
     case Op::kAllToAll:
       return "all_to_all";
     case Op::kBroadcast:
@@ -130,6 +134,10 @@ const char* name_of(Op op) {
       return "ping";
     case Op::kCollNet:
       return "collnet";
+    case Op::kCollNetAllGather:
+      return "collnet_all_gather";
+    case Op::kCollNetReduceScatter:
+      return "collnet_reduce_scatter";
   }
   return "?";
 }
@@ -196,16 +204,18 @@ Options parse_options(int argc, char** argv) {
   app.add_option("--config", o.config, "ztcp.conf for the plugin (ZTCP_CONFIG)");
   app.add_option("--abi", o.abi, "Use ncclNetPlugin_vN; default: the newest one in the plugin")
       ->check(CLI::Range(6, 12));
-  const auto op_into = word_into(o.op, "--op",
-                                 {{"all_reduce", Op::kAllReduce},
-                                  {"all_to_all", Op::kAllToAll},
-                                  {"broadcast", Op::kBroadcast},
-                                  {"sendrecv", Op::kSendRecv},
-                                  {"ping", Op::kPing},
-                                  {"collnet", Op::kCollNet}});
+  std::vector<std::pair<std::string_view, Op>> ops;
+  std::vector<std::string_view> op_names;
+  for (const Op op :
+       {Op::kAllReduce, Op::kAllGather, Op::kReduceScatter, Op::kAllToAll, Op::kBroadcast,
+        Op::kSendRecv, Op::kPing, Op::kCollNet, Op::kCollNetAllGather, Op::kCollNetReduceScatter}) {
+    ops.emplace_back(name_of(op), op);
+    op_names.emplace_back(name_of(op));
+  }
   app.add_option_function<std::string>(
-         "--op", op_into, "Operation to measure; collnet: all-reduce by the plugin's CollNet")
-      ->type_name("{all_reduce,all_to_all,broadcast,sendrecv,ping,collnet}");
+         "--op", word_into(o.op, "--op", std::move(ops)),
+         "Operation to measure; collnet: all-reduce by the plugin's CollNet")
+      ->type_name(fmt::format("{{{}}}", fmt::join(op_names, ",")));
   app.add_option_function<std::string>("--min", bytes_into(o.min_bytes, "--min"),
                                        "Smallest size, default 8");
   app.add_option_function<std::string>("--max", bytes_into(o.max_bytes, "--max"),

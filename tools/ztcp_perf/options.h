@@ -11,8 +11,31 @@
 
 namespace ztcp::perf {
 
-enum class Op : std::uint8_t { kAllReduce, kAllToAll, kBroadcast, kSendRecv, kPing, kCollNet };
-constexpr bool is_sum(Op op) { return op == Op::kAllReduce || op == Op::kCollNet; }
+enum class Op : std::uint8_t {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kBroadcast,
+  kSendRecv,
+  kPing,
+  kCollNet,
+  kCollNetAllGather,
+  kCollNetReduceScatter,
+};
+// All ranks' parts go to all.
+constexpr bool is_gather(Op op) { return op == Op::kAllGather || op == Op::kCollNetAllGather; }
+// Each rank gets a part of the sum.
+constexpr bool is_scatter(Op op) {
+  return op == Op::kReduceScatter || op == Op::kCollNetReduceScatter;
+}
+constexpr bool is_sum(Op op) {
+  return op == Op::kAllReduce || op == Op::kCollNet || is_scatter(op);
+}
+// By the plugin's CollNet.
+constexpr bool is_collnet(Op op) {
+  return op == Op::kCollNet || op == Op::kCollNetAllGather || op == Op::kCollNetReduceScatter;
+}
 enum class LogLevel : std::uint8_t { kNone, kWarn, kInfo };
 inline constexpr const char* kPluginName = "libnccl-net.so";
 

@@ -43,7 +43,7 @@ void fill_summands(std::span<float> out, int rank, std::uint32_t iteration) {
 }
 
 std::uint64_t count_wrong_sums(std::span<const float> got, int ranks, std::uint32_t iteration,
-                               float tolerance) {
+                               float tolerance, std::size_t first) {
   std::uint64_t wrong = 0;
   float sum[kBlock];
   for (std::size_t begin = 0; begin < got.size(); begin += kBlock) {
@@ -51,7 +51,7 @@ std::uint64_t count_wrong_sums(std::span<const float> got, int ranks, std::uint3
     std::fill_n(sum, count, 0.0F);
     for (int rank = 0; rank < ranks; ++rank) {
       const std::uint32_t salt = salt_of(rank, 0, iteration);
-      for (std::size_t i = 0; i < count; ++i) sum[i] += summand(begin + i, salt);
+      for (std::size_t i = 0; i < count; ++i) sum[i] += summand(first + begin + i, salt);
     }
     // A NaN fails the comparison.
     for (std::size_t i = 0; i < count; ++i)

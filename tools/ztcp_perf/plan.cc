@@ -37,10 +37,16 @@ void cut(std::vector<Step>& steps, Buffer buffer, std::size_t offset, std::size_
   }
 }
 
-// Ring: reduce-scatter, then all-gather. In each of 2(n-1) rounds a rank sends the chunk that it
-// received in the round before, cut into the same slices on all ranks; a small chunk may have empty
-// slices, which are sent as empty messages, as in NCCL.
-void plan_all_reduce(Plan& plan, int rank, int ranks) {
+// Rounds of a ring in which a rank sums what it receives, and rounds in which it keeps it.
+struct Rounds {
+  std::size_t sums;
+  std::size_t copies;
+};
+
+// Ring: reduce-scatter, then all-gather, or one of the two. In each round a rank sends the chunk
+// that it received in the round before, cut into the same slices on all ranks; a small chunk may
+// have empty slices, which are sent as empty messages, as in NCCL.
+void plan_ring(Plan& plan, int rank, int ranks, Rounds rounds) {
   const std::size_t count = plan.input_bytes / kElementBytes;
   const auto n = static_cast<std::size_t>(ranks);
   const auto me = static_cast<std::size_t>(rank);
@@ -54,11 +60,12 @@ void plan_all_reduce(Plan& plan, int rank, int ranks) {
   const auto step_index = [&](std::size_t round, std::size_t s) {
     return static_cast<std::int64_t>(round * slices + s);
   };
-  const std::size_t rounds = 2 * (n - 1);
-  for (std::size_t round = 0; round < rounds; ++round) {
-    const bool scatter = round < n - 1;
-    // Modulo n in both phases; 2n keeps the subtraction positive.
-    const std::size_t sent = me + 2 * n - round;
+  // A reduce-scatter's last sum is that of the rank's own chunk; an all-reduce has n - 1 rounds
+  // more to bring each chunk there.
+  const std::size_t first = me + 2 * n - (rounds.copies == 0 ? 1 : 0);
+  for (std::size_t round = 0; round < rounds.sums + rounds.copies; ++round) {
+    const bool scatter = round < rounds.sums;
+    const std::size_t sent = first - round;  // Modulo n; 2n keeps the subtraction positive.
     const std::size_t received = sent - 1;
     for (std::size_t s = 0; s < slices; ++s) {
       SendStep send;
@@ -76,7 +83,8 @@ void plan_all_reduce(Plan& plan, int rank, int ranks) {
       receive.size_bytes = in.size_bytes();
       receive.sum = scatter;
       // The finished chunk overwrites the partial sum sent n - 1 rounds ago.
-      if (!scatter && round > n - 1) receive.after_send = step_index(round - (n - 1), s);
+      if (!scatter && rounds.sums > 0 && round > n - 1)
+        receive.after_send = step_index(round - (n - 1), s);
       plan.receives[0].steps.push_back(receive);
     }
   }
@@ -99,6 +107,8 @@ void plan_broadcast(Plan& plan) {
 std::vector<int> send_peers(Op op, int rank, int ranks) {
   switch (op) {
     case Op::kAllReduce:
+    case Op::kAllGather:
+    case Op::kReduceScatter:
     case Op::kSendRecv:
       return {(rank + 1) % ranks};
     case Op::kBroadcast:
@@ -106,6 +116,8 @@ std::vector<int> send_peers(Op op, int rank, int ranks) {
     case Op::kPing:
       return rank < 2 ? std::vector<int>{1 - rank} : std::vector<int>{};
     case Op::kCollNet:
+    case Op::kCollNetAllGather:
+    case Op::kCollNetReduceScatter:
       return {};
     case Op::kAllToAll:
       break;
@@ -118,6 +130,8 @@ std::vector<int> send_peers(Op op, int rank, int ranks) {
 std::vector<int> receive_peers(Op op, int rank, int ranks) {
   switch (op) {
     case Op::kAllReduce:
+    case Op::kAllGather:
+    case Op::kReduceScatter:
     case Op::kSendRecv:
       return {(rank + ranks - 1) % ranks};
     case Op::kBroadcast:
@@ -125,6 +139,8 @@ std::vector<int> receive_peers(Op op, int rank, int ranks) {
     case Op::kPing:
       return rank < 2 ? std::vector<int>{1 - rank} : std::vector<int>{};
     case Op::kCollNet:
+    case Op::kCollNetAllGather:
+    case Op::kCollNetReduceScatter:
       return {};
     case Op::kAllToAll:
       break;
@@ -140,16 +156,29 @@ Plan make_plan(Op op, int rank, int ranks, std::uint64_t size_bytes) {
   for (const int peer : receive_peers(op, rank, ranks)) plan.receives.push_back({peer, {}});
 
   const std::uint64_t elements = std::max<std::uint64_t>(1, size_bytes / kElementBytes);
-  plan.count = elements;
-  plan.size_bytes = elements * kElementBytes;
+  const auto n = static_cast<std::uint64_t>(ranks);
+  const bool has_blocks = op == Op::kAllToAll || is_gather(op) || is_scatter(op);
+  plan.count = has_blocks ? std::max<std::uint64_t>(1, elements / n) : elements;
+  const std::size_t block = plan.count * kElementBytes;
+  plan.size_bytes = has_blocks ? block * n : block;
+  plan.is_collective = is_collnet(op);
+  if (op != Op::kSendRecv && op != Op::kPing && op != Op::kBroadcast)
+    plan.input_bytes = plan.output_bytes = plan.size_bytes;
   switch (op) {
     case Op::kAllReduce:
-      plan.input_bytes = plan.output_bytes = plan.size_bytes;
-      plan_all_reduce(plan, rank, ranks);
+      plan_ring(plan, rank, ranks, {.sums = n - 1, .copies = n - 1});
+      break;
+    case Op::kReduceScatter:
+      plan_ring(plan, rank, ranks, {.sums = n - 1, .copies = 0});
+      break;
+    case Op::kAllGather:
+      plan.own_offset_bytes = block * static_cast<std::size_t>(rank);
+      plan.own_bytes = block;
+      plan_ring(plan, rank, ranks, {.sums = 0, .copies = n - 1});
       break;
     case Op::kCollNet:
-      plan.input_bytes = plan.output_bytes = plan.size_bytes;
-      plan.is_collective = true;
+    case Op::kCollNetAllGather:
+    case Op::kCollNetReduceScatter:
       break;
     case Op::kSendRecv:
     case Op::kPing:
@@ -165,12 +194,7 @@ Plan make_plan(Op op, int rank, int ranks, std::uint64_t size_bytes) {
     case Op::kBroadcast:
       plan_broadcast(plan);
       break;
-    case Op::kAllToAll: {
-      const auto n = static_cast<std::uint64_t>(ranks);
-      plan.count = std::max<std::uint64_t>(1, elements / n);
-      const std::size_t block = plan.count * kElementBytes;
-      plan.size_bytes = block * n;
-      plan.input_bytes = plan.output_bytes = plan.size_bytes;
+    case Op::kAllToAll:
       plan.own_offset_bytes = block * static_cast<std::size_t>(rank);
       plan.own_bytes = block;
       for (SendLane& lane : plan.sends)
@@ -178,7 +202,6 @@ Plan make_plan(Op op, int rank, int ranks, std::uint64_t size_bytes) {
       for (ReceiveLane& lane : plan.receives)
         cut(lane.steps, Buffer::kOutput, block * static_cast<std::size_t>(lane.peer), block);
       break;
-    }
   }
   return plan;
 }
@@ -190,6 +213,10 @@ double bus_factor(Op op, int ranks) {
     case Op::kCollNet:
       return 2 * (n - 1) / n;
     case Op::kAllToAll:
+    case Op::kAllGather:
+    case Op::kReduceScatter:
+    case Op::kCollNetAllGather:
+    case Op::kCollNetReduceScatter:
       return (n - 1) / n;
     case Op::kBroadcast:
     case Op::kSendRecv:

@@ -60,7 +60,7 @@ struct ReceiveLane {
 struct Plan {
   std::vector<SendLane> sends;
   std::vector<ReceiveLane> receives;
-  // all_to_all: this rank's own block, copied locally.
+  // all_to_all, all_gather: this rank's own block, copied locally.
   std::size_t own_offset_bytes = 0;
   std::size_t own_bytes = 0;
 
@@ -82,7 +82,9 @@ StepPart step_part(std::size_t step_bytes, std::size_t parts, std::size_t index)
 std::vector<int> send_peers(Op op, int rank, int ranks);
 std::vector<int> receive_peers(Op op, int rank, int ranks);
 
-// `size_bytes` is rounded to whole elements (and blocks for all_to_all), at least one of each.
+// `size_bytes` is rounded to whole elements (and blocks where each rank has one), at least one of
+// each. An all-gather's input and a reduce-scatter's output have a place for every rank's block, of
+// which this rank's is used.
 Plan make_plan(Op op, int rank, int ranks, std::uint64_t size_bytes);
 
 // busbw = algbw times this, as nccl-tests defines it.

@@ -86,7 +86,7 @@ class Runner {
                      every_rank(options.ranks)),
         exchange_(net, connections_, bootstrap, options),
         budget_(options.time_budget_s) {
-    if (options.op != Op::kCollNet) return;
+    if (!is_collnet(options.op)) return;
     collective_.emplace(options, net.abi());
     exchange_.use(*collective_);
   }
@@ -187,6 +187,9 @@ class Runner {
       return fill_summands(as<float>(input), bootstrap_.rank(), data_version_);
     if (options_.op == Op::kBroadcast)
       return fill_block(as<std::uint32_t>(input), kRoot, kRoot, data_version_);
+    if (is_gather(options_.op))
+      return fill_block(as<std::uint32_t>(block(input, plan, bootstrap_.rank())), bootstrap_.rank(),
+                        kRoot, data_version_);
     for (const int peer : block_peers(plan.sends))
       fill_block(as<std::uint32_t>(block(input, plan, peer)), bootstrap_.rank(), peer,
                  data_version_);
@@ -194,15 +197,25 @@ class Runner {
 
   std::uint64_t count_wrong(const Plan& plan) {
     const std::span<std::byte> output = connections_.output().first(plan.output_bytes);
-    if (is_sum(options_.op))
-      return count_wrong_sums(as<const float>(output), bootstrap_.size(), data_version_,
-                              static_cast<float>(options_.tolerance));
+    if (is_sum(options_.op)) {
+      const std::span<std::byte> sums =
+          is_scatter(options_.op) ? block(output, plan, bootstrap_.rank()) : output;
+      return count_wrong_sums(
+          as<const float>(sums), bootstrap_.size(), data_version_,
+          static_cast<float>(options_.tolerance),
+          static_cast<std::size_t>(sums.data() - output.data()) / sizeof(float));
+    }
     if (options_.op == Op::kBroadcast)
       return count_wrong_block(as<const std::uint32_t>(output), kRoot, kRoot, data_version_);
     std::uint64_t wrong = 0;
-    for (const int peer : block_peers(plan.receives))
-      wrong += count_wrong_block(as<const std::uint32_t>(block(output, plan, peer)), peer,
-                                 bootstrap_.rank(), data_version_);
+    if (is_gather(options_.op))
+      for (int rank = 0; rank < bootstrap_.size(); ++rank)
+        wrong += count_wrong_block(as<const std::uint32_t>(block(output, plan, rank)), rank, kRoot,
+                                   data_version_);
+    else
+      for (const int peer : block_peers(plan.receives))
+        wrong += count_wrong_block(as<const std::uint32_t>(block(output, plan, peer)), peer,
+                                   bootstrap_.rank(), data_version_);
     return wrong;
   }
 
@@ -219,8 +232,11 @@ class Runner {
     return peers;
   }
   std::span<std::byte> block(std::span<std::byte> buffer, const Plan& plan, int peer) const {
-    if (options_.op != Op::kAllToAll) return buffer;
-    return buffer.subspan(static_cast<std::size_t>(peer) * plan.own_bytes, plan.own_bytes);
+    const bool has_blocks =
+        options_.op == Op::kAllToAll || is_gather(options_.op) || is_scatter(options_.op);
+    if (!has_blocks) return buffer;
+    const std::size_t bytes = plan.size_bytes / static_cast<std::size_t>(bootstrap_.size());
+    return buffer.subspan(static_cast<std::size_t>(peer) * bytes, bytes);
   }
 
   const Options& options_;

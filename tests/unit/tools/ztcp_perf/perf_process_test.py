@@ -39,6 +39,10 @@ def children_of(pid):
         return [int(child) for child in file.read().split()]
 
 
+OPERATIONS = ("all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, sendrecv, ping, collnet, collnet_all_gather, "
+              "collnet_reduce_scatter")
+
+
 class Operations(unittest.TestCase):
     def check_op(self, op, ranks, *more):
         result = perf("--op", op, "--ranks", str(ranks), "--min", "4", "--max", "3M", "--factor",
@@ -57,6 +61,11 @@ class Operations(unittest.TestCase):
     def test_all_reduce(self):
         for ranks in (2, 3, 5):
             self.check_op("all_reduce", ranks)
+
+    def test_all_gather_and_reduce_scatter(self):
+        for op in ("all_gather", "reduce_scatter"):
+            for ranks in (2, 3):
+                self.check_op(op, ranks)
 
     def test_all_to_all(self):
         self.check_op("all_to_all", 4)
@@ -545,9 +554,8 @@ class Failures(unittest.TestCase):
 
     def test_unknown_words_are_reported_with_the_known_ones(self):
         for arguments, text in (
-                (("--op", "allreduce"), "--op: 'allreduce' is not one of all_reduce, all_to_all, broadcast, sendrecv, ping, collnet (did you "
-                                        "mean all_reduce?)"),
-                (("--op", "scatter"), "--op: 'scatter' is not one of all_reduce, all_to_all, broadcast, sendrecv, ping, collnet\n"),
+                (("--op", "allreduce"), f"--op: 'allreduce' is not one of {OPERATIONS} (did you mean all_reduce?)"),
+                (("--op", "scatter"), f"--op: 'scatter' is not one of {OPERATIONS}\n"),
                 (("--log", "warning"), "--log: 'warning' is not one of none, warn, info\n"),
                 (("--log", "inf"), "--log: 'inf' is not one of none, warn, info (did you mean info?)")):
             result = perf(*arguments)

@@ -177,6 +177,34 @@ TEST_P(PerfPlan, AllToAllDeliversEveryBlock) {
                 0U);
 }
 
+TEST_P(PerfPlan, AllGatherBringsEveryBlockToAll) {
+  const int ranks = GetParam().ranks;
+  World world(Op::kAllGather, ranks, GetParam().size, 21);
+  const auto block = [&](Bytes& bytes, int rank) {
+    const std::size_t elements = bytes.size() / 4 / static_cast<std::size_t>(ranks);
+    return as<std::uint32_t>(bytes).subspan(static_cast<std::size_t>(rank) * elements, elements);
+  };
+  for (int r = 0; r < ranks; ++r)
+    fill_block(block(world.ranks()[static_cast<std::size_t>(r)].input, r), r, 0, 7);
+  ASSERT_TRUE(world.run()) << "stuck";
+  for (auto& rank : world.ranks())
+    for (int from = 0; from < ranks; ++from)
+      EXPECT_EQ(count_wrong_block(block(rank.output, from), from, 0, 7), 0U);
+}
+
+TEST_P(PerfPlan, ReduceScatterSumsEachBlockAtItsRank) {
+  const int ranks = GetParam().ranks;
+  World world(Op::kReduceScatter, ranks, GetParam().size, 22);
+  for (int r = 0; r < ranks; ++r)
+    fill_summands(as<float>(world.ranks()[static_cast<std::size_t>(r)].input), r, 8);
+  ASSERT_TRUE(world.run()) << "stuck";
+  for (std::size_t r = 0; r < world.ranks().size(); ++r) {
+    const std::span<float> all = as<float>(world.ranks()[r].output);
+    const std::size_t elements = all.size() / world.ranks().size();
+    EXPECT_EQ(count_wrong_sums(all.subspan(r * elements, elements), ranks, 8, 0, r * elements), 0U);
+  }
+}
+
 TEST_P(PerfPlan, SendRecvAndPingMoveTheWholeMessage) {
   const int ranks = GetParam().ranks;
   const std::uint64_t size = GetParam().size;
@@ -232,6 +260,11 @@ TEST(PerfPlan, CountsLikeNcclTests) {
   EXPECT_EQ(a.count, 62U) << "elements per peer";
   EXPECT_EQ(a.size_bytes, 992U);
   EXPECT_EQ(make_plan(Op::kAllReduce, 0, 4, 8).count, 2U);
+  for (const Op op : {Op::kAllGather, Op::kReduceScatter, Op::kCollNetAllGather}) {
+    EXPECT_EQ(make_plan(op, 0, 4, 1000).count, 62U);
+    EXPECT_EQ(make_plan(op, 0, 4, 1000).size_bytes, 992U);
+    EXPECT_DOUBLE_EQ(bus_factor(op, 4), 0.75);
+  }
   EXPECT_DOUBLE_EQ(bus_factor(Op::kAllReduce, 4), 1.5);
   EXPECT_DOUBLE_EQ(bus_factor(Op::kAllToAll, 4), 0.75);
   EXPECT_DOUBLE_EQ(bus_factor(Op::kSendRecv, 4), 1);
