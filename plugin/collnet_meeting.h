@@ -27,8 +27,9 @@ struct CollListening;
 // The first message of a connection, in this order of bytes on all machines.
 struct CollHello {
   static constexpr std::uint32_t kMagic = 0x6c6c'6f63;  // "coll"
-  // Increase whenever hosts of two releases would exchange other messages for the same call.
-  static constexpr std::uint8_t kVersion = 2;
+  // Increase whenever hosts of two releases would exchange other messages for the same call, or
+  // show NCCL other collectives: it chooses on each host.
+  static constexpr std::uint8_t kVersion = 3;
   std::uint32_t magic = kMagic;
   std::uint8_t version = kVersion;
   std::uint8_t lane = 0;

@@ -25,7 +25,7 @@ struct WindowCall {
   std::byte* own = nullptr;
   SharedMemory* own_memory = nullptr;
 
-  std::size_t part_bytes = 0;  // Of each host.
+  std::size_t part_bytes = 0;  // The same for each host.
   std::size_t offset = 0;      // In bytes, as below.
   std::size_t bytes = 0;
 };
