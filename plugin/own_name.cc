@@ -3,8 +3,8 @@
 //
 // Lets dlopen("libnccl-net.so") find this library once it is loaded by its path: NCCL 2.28 and 2.29
 // forget the path of NCCL_NET_PLUGIN with the last communicator, and a Python package loads the
-// file before NCCL does. A SONAME would do that too, but ldconfig gives each lib*.so* in its folders
-// a link of its SONAME's name: a plugin that was renamed to switch it off would be on again.
+// file before NCCL does. A SONAME would do that too, but ldconfig gives each lib*.so* a link of its
+// SONAME's name: a plugin that was renamed to switch it off would be on again.
 //
 // Thread: the one that loads the library.
 #include <dlfcn.h>
