@@ -50,6 +50,14 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
+// Ends the program where the thread has waited too long since then.
+void end_after(double since, const char* problem) {
+  constexpr double kMostSeconds = 5;
+  if (cpu_seconds() - since < kMostSeconds) return;
+  fmt::print(stderr, "xdp_bench: {} for {} s\n", problem, kMostSeconds);
+  std::exit(1);
+}
+
 void run(const std::string& command) {
   if (std::system(command.c_str()) == 0) return;
   fmt::print(stderr, "xdp_bench: failed: {}\n", command);
@@ -88,7 +96,11 @@ class Veth {
     run("ip address add 10.99.8.1/24 dev xb0 && ip address add 10.99.8.2/24 dev xb1");
     sender_ = open_end("xb0", kSender, mtu_bytes);
     receiver_ = open_end("xb1", kReceiver, mtu_bytes);
-    while (!sender_->is_up() || !receiver_->is_up()) sched_yield();
+    const double since = cpu_seconds();
+    while (!sender_->is_up() || !receiver_->is_up()) {
+      end_after(since, "xb0 and xb1 have no carrier");
+      sched_yield();
+    }
     for (TxFrame& frame : frames_) {
       std::byte* const p = frame.header.data();
       frame.header_bytes = kHeaderBytes;
@@ -129,7 +141,9 @@ class Veth {
   }
   void receive() {
     std::array<RxFrame, kMostInABurst> frames;
+    const double since = cpu_seconds();
     for (std::size_t missing = frames_.size(); missing > 0;) {
+      end_after(since, "frames were lost between xb0 and xb1");
       const std::size_t count = receiver_->receive(std::span(frames).first(missing));
       receiver_->release(std::span(frames).first(count));
       missing -= count;

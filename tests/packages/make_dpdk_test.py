@@ -24,7 +24,7 @@ Description: stand-in
 Version: 24.11.99
 Requires.private: libmana
 """
-# What `update` is told of the mirror, and which package is asked for.
+# Writes down the sources that `update` gets and the package that is asked for.
 APT_GET = """#!/bin/sh
 echo "$*" >>"$FAKE_LOG"
 case "$*" in

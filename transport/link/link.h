@@ -27,7 +27,7 @@ struct LinkCapabilities {
   MacAddress mac;
   bool tx_checksum = false;  // Finishes IPv4 and TCP checksums, TCP's over IPv6 too (see
                              // TxFrame::checksum_offload).
-  // No device does that, but the link itself while it copies.
+  // tx_checksum is the link's own work, in the pass that copies the frame: no device does it.
   bool sums_as_it_copies = false;
   bool rx_checksum = false;  // Sets RxFrame::checksum_good where it verified them.
   // Frames stay in this machine's memory, and their receiver has agreed: checksums are neither

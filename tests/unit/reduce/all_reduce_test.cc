@@ -71,18 +71,7 @@ struct Work {
   }
 };
 
-void finish(Work& work) {
-  std::size_t left = work.jobs.size();
-  while (left > 0)
-    for (Job*& job : work.jobs) {
-      if (job == nullptr) continue;
-      const Result<bool> done = job->test();
-      ASSERT_TRUE(done) << done.error().where;
-      if (!*done) continue;
-      job = nullptr;
-      --left;
-    }
-}
+void finish(Work& work) { test::finish_all(work.jobs); }
 
 void expect_right(const Work& work) {
   const Bytes expected = work.expected();

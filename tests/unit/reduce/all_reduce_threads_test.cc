@@ -62,7 +62,7 @@ class Group {
   }
   test::MemoryHosts& network() { return network_; }
   Host& host(std::size_t rank) { return *hosts_[rank]; }
-  // Of all hosts.
+  // The results of all hosts, once all are done.
   std::vector<std::vector<float>> results() {
     for (std::size_t left = hosts_.size(); left > 0;)
       for (const auto& host : hosts_) {

@@ -81,17 +81,7 @@ class Call {
   void start(Group& group) {
     for (std::size_t rank = 0; rank < group.hosts(); ++rank) start_on(group, rank);
   }
-  void finish() {
-    for (std::size_t left = jobs_.size(); left > 0;)
-      for (reduce::Job*& job : jobs_) {
-        if (job == nullptr) continue;
-        const Result<bool> done = job->test();
-        ASSERT_TRUE(done) << done.error().where;
-        if (!*done) continue;
-        job = nullptr;
-        --left;
-      }
-  }
+  void finish() { finish_all(jobs_); }
   reduce::Job* job(std::size_t rank) { return jobs_[rank]; }
 
   void expect_right() {

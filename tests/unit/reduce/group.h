@@ -9,6 +9,8 @@
 #include <memory>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "tests/unit/reduce/memory_peers.h"
 #include "transport/reduce/all_reduce.h"
 
@@ -39,5 +41,18 @@ class Group {
   std::vector<Bytes> scratch_;
   std::vector<std::unique_ptr<reduce::AllReduce>> members_;
 };
+
+// Tests the jobs in turns until all are done; one that is done becomes null.
+inline void finish_all(std::vector<reduce::Job*>& jobs) {
+  for (std::size_t left = jobs.size(); left > 0;)
+    for (reduce::Job*& job : jobs) {
+      if (job == nullptr) continue;
+      const Result<bool> done = job->test();
+      ASSERT_TRUE(done) << done.error().where;
+      if (!*done) continue;
+      job = nullptr;
+      --left;
+    }
+}
 
 }  // namespace ztcp::test

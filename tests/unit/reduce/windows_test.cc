@@ -47,6 +47,16 @@ class WindowsTest : public testing::TestWithParam<std::size_t> {
     return call;
   }
 
+  void expect_right_for_any_window(Collective collective) {
+    Group group(GetParam());
+    for (std::uint32_t seed = 0; seed < 24; ++seed) {
+      Call call = any_call(group, collective, seed, seed % 2 == 1);
+      call.start(group);
+      call.finish();
+      call.expect_right();
+    }
+  }
+
   static constexpr std::size_t kTypes = static_cast<std::size_t>(ElementType::kBfloat16) + 1;
 };
 INSTANTIATE_TEST_SUITE_P(Hosts, WindowsTest, testing::Values(1, 2, 3, 4, 5, 8));
@@ -70,13 +80,7 @@ TEST(PartInWindow, CoversEveryElementOnce) {
 }
 
 TEST_P(WindowsTest, AllGather_GivesEachHostTheWholeWindow) {
-  Group group(GetParam());
-  for (std::uint32_t seed = 0; seed < 24; ++seed) {
-    Call call = any_call(group, Collective::kAllGather, seed, seed % 2 == 1);
-    call.start(group);
-    call.finish();
-    call.expect_right();
-  }
+  expect_right_for_any_window(Collective::kAllGather);
 }
 
 TEST_P(WindowsTest, AllGather_OfMoreThanASegment) {
@@ -90,13 +94,7 @@ TEST_P(WindowsTest, AllGather_OfMoreThanASegment) {
 }
 
 TEST_P(WindowsTest, ReduceScatter_GivesEachHostItsPartReducedInTheOrderOfTheHosts) {
-  Group group(GetParam());
-  for (std::uint32_t seed = 0; seed < 24; ++seed) {
-    Call call = any_call(group, Collective::kReduceScatter, seed, seed % 2 == 1);
-    call.start(group);
-    call.finish();
-    call.expect_right();
-  }
+  expect_right_for_any_window(Collective::kReduceScatter);
 }
 
 TEST_P(WindowsTest, ReduceScatter_EveryTypeAndReduction) {
