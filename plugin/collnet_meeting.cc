@@ -72,7 +72,22 @@ Told<std::vector<PeerLanes>> CollMeeting::meet(std::chrono::milliseconds timeout
   return std::move(lanes_);
 }
 
-// True once every connection is there.
+Told<void> CollMeeting::confirm() {
+  const auto begin = [](Greeting& greeting) {
+    greeting.request = nullptr;
+    greeting.is_over = false;
+  };
+  std::ranges::for_each(dialled_, begin);
+  std::ranges::for_each(accepted_, begin);
+  Told<bool> done = false;
+  while ((done = advance()) && !*done) std::this_thread::sleep_for(kPollInterval);
+  if (done) return {};
+  for (Dialled& one : dialled_) (void)deregister_memory(*one.comm, one.key);
+  for (Accepted& one : accepted_) (void)deregister_memory(*one.comm, one.key);
+  return pass_on(done.error());
+}
+
+// True once every connection is there, and its message.
 Told<bool> CollMeeting::advance() {
   for (Dialled& one : dialled_) ZTCP_CHECK(advance(one));
   if (accepted_.size() < dialled_.size())
@@ -124,7 +139,8 @@ Told<void> CollMeeting::advance(Accepted& one) {
                             .key = one.key};
     return one.comm->post_recv({&buffer, 1});
   }));
-  return one.is_over ? place(one) : Told<void>{};
+  const bool is_confirmation = has_met_ && one.hello.magic == CollHello::kMagic;
+  return one.is_over && !is_confirmation ? place(one) : Told<void>{};
 }
 
 Told<void> CollMeeting::place(const Accepted& one) {

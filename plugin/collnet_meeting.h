@@ -3,7 +3,12 @@
 //
 // Connects the hosts of a CollNet group: this one dials each other, one connection a lane, and
 // accepts as many. The first message of a connection names its rank and lane, and the
-// settings that all hosts must share.
+// settings that all hosts must share. The second says that its sender has met all the others.
+//
+// NCCL does not compare the outcomes of two hosts, and hangs if one has a group and another has
+// none. So the connect timeout ends the first messages only: a host that has sent its second ones
+// waits for the others' until their connections end. A host that gives up before closes its
+// connections, and then no host has all second messages.
 #pragma once
 
 #include <array>
@@ -29,7 +34,7 @@ struct CollHello {
   static constexpr std::uint32_t kMagic = 0x6c6c'6f63;  // "coll"
   // Increase whenever hosts of two releases would exchange other messages for the same call, or
   // show NCCL other collectives: it chooses on each host.
-  static constexpr std::uint8_t kVersion = 3;
+  static constexpr std::uint8_t kVersion = 4;
   std::uint32_t magic = kMagic;
   std::uint8_t version = kVersion;
   std::uint8_t lane = 0;
@@ -52,6 +57,9 @@ class CollMeeting {
 
   // Returns a place for each rank; this one's is empty. Fails after `timeout`.
   Told<std::vector<PeerLanes>> meet(std::chrono::milliseconds timeout);
+  // After meet(), over the same connections, which now belong to the caller: returns when all hosts
+  // are certain to have got so far. Call it last, when nothing can fail any more.
+  Told<void> confirm();
 
  private:
   // A connection on its way; hello is its first message.
@@ -86,7 +94,7 @@ class CollMeeting {
   std::deque<Dialled> dialled_;  // Their handles and messages keep their places.
   std::deque<Accepted> accepted_;
   std::vector<PeerLanes> lanes_;
-  bool has_met_ = false;
+  bool has_met_ = false;  // All first messages are there, and the connections are the caller's.
 };
 
 }  // namespace ztcp::plugin

@@ -3,9 +3,13 @@
 #include "plugin/collnet.h"
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <fstream>
+#include <latch>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -142,6 +146,42 @@ TEST_F(CollNetTest, DifferentWires_AreRefusedByName) {
     EXPECT_FALSE(meeting.meet(std::chrono::milliseconds(500)));
   });
   EXPECT_TRUE(warned(log_, "set ZTCP_COLLNET_WIRE (or wire in [collnet]) to the same"));
+}
+
+// NCCL hangs if one host has a group and another has none.
+TEST_F(CollNetTest, AHostThatIsNotReady_IsWaitedForBeyondTheTimeout) {
+  connect_timeout_ = std::chrono::milliseconds(500);
+  listen(2);
+  std::atomic<bool> is_ready{false};
+  in_threads([&](std::size_t rank) {
+    if (rank == 0) {
+      EXPECT_TRUE(collective_.connect(handles_, 0, hosts_[0].listening));
+      EXPECT_TRUE(is_ready);
+      return;
+    }
+    CollMeeting meeting(net_, *hosts_[1].listening, handles_, 1, collnet_.wire);
+    EXPECT_TRUE(meeting.meet(std::chrono::seconds(20)));
+    std::this_thread::sleep_for(2 * connect_timeout_);
+    is_ready = true;
+    EXPECT_TRUE(meeting.confirm());
+  });
+}
+
+TEST_F(CollNetTest, AHostThatIsLostAfterTheFirstMessages_FailsTheOther) {
+  listen(2);
+  std::latch have_met(2);
+  in_threads([&](std::size_t rank) {
+    CollMeeting meeting(net_, *hosts_[rank].listening, handles_, rank, collnet_.wire);
+    EXPECT_TRUE(meeting.meet(std::chrono::seconds(20)));
+    have_met.arrive_and_wait();
+    if (rank == 0)
+      EXPECT_FALSE(meeting.confirm());
+    else
+      transport_->kill({Errc::kPeerClosed, 0, "recv"});
+  });
+  EXPECT_EQ(transport_->live_keys(), 0);
+  for (const Host& host : hosts_) collective_.finalize(host.context);
+  EXPECT_EQ(transport_->live_comms(), 0);
 }
 
 TEST_F(CollNetTest, RefusingHost_FailsAtOnceWithItsReason) {
