@@ -6,8 +6,6 @@
 #include <array>
 #include <limits>
 
-#include "plugin/collnet_sizes.h"
-
 namespace ztcp::plugin {
 namespace {
 
@@ -88,11 +86,7 @@ std::size_t ChannelTuner::step_bytes(int algorithm, std::size_t bytes) const {
 }
 
 bool ChannelTuner::is_faster_by_collnet(ncclFunc_t collective, std::size_t bytes) const {
-  return collective == ncclFuncAllReduce &&
-         std::ranges::any_of(kCollnetSizes, [&](const CollnetSizes& row) {
-           return row.network == network_ && row.wire == collnet_ && row.ranks == ranks_ &&
-                  row.hosts == hosts_ && row.least_bytes <= bytes && bytes <= row.most_bytes;
-         });
+  return collective == ncclFuncAllReduce && have_size(*collnet_, ranks_, hosts_, bytes);
 }
 
 // Bars the algorithms that use CollNet, unless the user has left NCCL no other (NCCL_ALGO). Of them

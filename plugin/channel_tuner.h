@@ -10,9 +10,9 @@
 // message costs little, but more than four channels per rank gain nothing.
 //
 // Every rank of a communicator must come to the same answer, or all wait for ever: the answer
-// depends on nothing of this host, and ranks with different rules refuse each other
-// (plugin/agreement.h). A change of any answer needs a new ChannelTuner::kRule
-// (tests/data/tuner/README.md).
+// depends on nothing of this host but the rows of plugin/collnet_sizes.h that hold for it, and
+// ranks with different rules refuse each other (plugin/agreement.h). A change of any answer needs a
+// new ChannelTuner::kRule (tests/data/tuner/README.md).
 //
 // Where CollNet is on, NCCL takes it for the all-reduces of plugin/collnet_sizes.h alone. It takes
 // CollNet for no all-gather and reduce-scatter, also where the channels are NCCL's own choice: its
@@ -28,7 +28,7 @@
 #include <span>
 
 #include "plugin/abi/nccl_tuner.h"
-#include "transport/reduce/segment.h"
+#include "plugin/collnet_sizes.h"
 #include "transport/transport.h"
 
 namespace ztcp::plugin {
@@ -75,9 +75,10 @@ class ChannelTuner {
   static constexpr std::uint8_t kRule = 3;
 
   // `network` carries all NICs of all hosts: sockets or the userspace TCP. Empty: the channels are
-  // NCCL's own choice. `collnet`: in which form CollNet sends sums; empty where CollNet is off.
+  // NCCL's own choice. `collnet`: the sizes for which CollNet is offered; empty where CollNet is
+  // off.
   ChannelTuner(std::optional<TransportKind> network, std::size_t ranks, std::size_t hosts,
-               std::optional<reduce::Wire> collnet = std::nullopt)
+               std::optional<CollnetRows> collnet = std::nullopt)
       : network_(network),
         ranks_(ranks),
         hosts_(hosts),
@@ -98,7 +99,7 @@ class ChannelTuner {
   std::size_t ranks_;
   std::size_t hosts_;
   std::size_t ranks_of_host_;
-  std::optional<reduce::Wire> collnet_;
+  std::optional<CollnetRows> collnet_;
 };
 
 }  // namespace ztcp::plugin

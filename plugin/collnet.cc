@@ -67,7 +67,7 @@ Told<CollGroup*> CollNet::connect(std::span<void* const> handles, std::size_t ra
 Told<CollGroup*> CollNet::meet(std::span<void* const> handles, std::size_t rank,
                                const CollListening& listening) {
   const Startup& startup = *ZTCP_TRY(net_.started());
-  CollMeeting meeting(net_, listening, handles, rank, startup.collnet.wire);
+  CollMeeting meeting(net_, listening, handles, rank, startup.collnet);
   auto group =
       std::make_unique<CollGroup>(net_, rank, ZTCP_TRY(meeting.meet(startup.connect_timeout)));
   ZTCP_CHECK(group->prepare(startup.collnet));

@@ -21,12 +21,12 @@ const char* name_of(reduce::Wire wire) { return wire == reduce::Wire::kBfloat16 
 }  // namespace
 
 CollMeeting::CollMeeting(Net& net, const CollListening& listening, std::span<void* const> handles,
-                         std::size_t rank, reduce::Wire wire)
+                         std::size_t rank, const CollnetSettings& settings)
     : net_(net),
       listening_(listening),
       rank_(rank),
       ranks_(handles.size()),
-      wire_(wire),
+      settings_(settings),
       lanes_(handles.size()) {
   for (std::size_t peer = 0; peer < ranks_; ++peer) {
     if (peer == rank) continue;
@@ -34,9 +34,11 @@ CollMeeting::CollMeeting(Net& net, const CollListening& listening, std::span<voi
       Dialled& one = dialled_.emplace_back();
       one.rank = peer;
       one.hello.lane = static_cast<std::uint8_t>(lane);
-      one.hello.wire = static_cast<std::uint8_t>(wire);
+      one.hello.wire = static_cast<std::uint8_t>(settings.wire);
       one.hello.rank = static_cast<std::uint32_t>(rank);
       one.hello.ranks = static_cast<std::uint32_t>(ranks_);
+      one.hello.sizes = settings.sizes;
+      one.hello.speed_mbps = settings.speed_mbps;
       std::copy_n(static_cast<const std::byte*>(handles[peer]), kHandleBytes, one.handle.begin());
     }
   }
@@ -147,16 +149,23 @@ Told<void> CollMeeting::place(const Accepted& one) {
   const CollHello& hello = one.hello;
   const std::string peer = one.comm->describe_peer();
   if (hello.magic != CollHello::kMagic || hello.version != CollHello::kVersion ||
-      hello.sizes != kCollnetSizesDigest)
+      hello.table != kCollnetSizesDigest)
     return report(Errc::kProtocol,
                   "CollNet: {} has another release of ztcp; give all hosts of the job the same",
                   peer);
-  if (hello.wire != static_cast<std::uint8_t>(wire_))
+  if (hello.wire != static_cast<std::uint8_t>(settings_.wire))
     return report(
         Errc::kProtocol,
         "CollNet: {} sends sums as {}, this host as {}; set ZTCP_COLLNET_WIRE (or wire in "
         "[collnet]) to the same on all hosts",
-        peer, name_of(static_cast<reduce::Wire>(hello.wire)), name_of(wire_));
+        peer, name_of(static_cast<reduce::Wire>(hello.wire)), name_of(settings_.wire));
+  if (hello.sizes != settings_.sizes)
+    return report(Errc::kProtocol,
+                  "CollNet: the NICs of {} have {} Mb/s together, this host's {}, and by that the "
+                  "tuner offers CollNet for different sizes; NCCL uses its other algorithms: set "
+                  "the same speed_mbps for each NIC in every host's ztcp.conf, or export "
+                  "ZTCP_TUNER=off on all hosts",
+                  peer, hello.speed_mbps, settings_.speed_mbps);
   if (hello.ranks != ranks_ || hello.rank >= ranks_ || hello.rank == rank_ ||
       hello.lane >= reduce::kLanes ||
       std::exchange(lanes_[hello.rank].receivers[hello.lane], one.comm) != nullptr)

@@ -42,14 +42,16 @@ struct CollHello {
   std::uint8_t reserved = 0;
   std::uint32_t rank = 0;
   std::uint32_t ranks = 0;
-  std::uint32_t sizes = kCollnetSizesDigest;
+  std::uint32_t table = kCollnetSizesDigest;
+  CollnetRows sizes = 0;
+  std::uint32_t speed_mbps = 0;  // For the message.
 };
-static_assert(sizeof(CollHello) == 20);
+static_assert(sizeof(CollHello) == 28);
 
 class CollMeeting {
  public:
   CollMeeting(Net& net, const CollListening& listening, std::span<void* const> handles,
-              std::size_t rank, reduce::Wire wire);
+              std::size_t rank, const CollnetSettings& settings);
   // Closes the connections of a meeting that failed.
   ~CollMeeting();
   CollMeeting(const CollMeeting&) = delete;
@@ -90,7 +92,7 @@ class CollMeeting {
   const CollListening& listening_;
   const std::size_t rank_;
   const std::size_t ranks_;
-  const reduce::Wire wire_;
+  const CollnetSettings settings_;
   std::deque<Dialled> dialled_;  // Their handles and messages keep their places.
   std::deque<Accepted> accepted_;
   std::vector<PeerLanes> lanes_;

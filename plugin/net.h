@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "plugin/agreement.h"
+#include "plugin/collnet_sizes.h"
 #include "plugin/handle.h"
 #include "plugin/listening.h"
 #include "plugin/report.h"
@@ -51,7 +52,9 @@ struct Device {
 struct CollnetSettings {
   bool is_on = false;
   reduce::Wire wire = reduce::Wire::kAsIs;
-  std::size_t workers = 0;  // Each group has so many.
+  std::size_t workers = 0;       // Each group has so many.
+  std::uint32_t speed_mbps = 0;  // The sum over the host's NICs, as NCCL is told them.
+  CollnetRows sizes = 0;         // The tuner offers CollNet for these.
 };
 
 // The result of start-up. Immutable afterwards.

@@ -269,6 +269,36 @@ void say_collnet(const Startup& startup) {
       has_gpu_direct ? "; GPUDirect RDMA is off, since ztcp reduces in host memory" : "");
 }
 
+// The rows' speeds are those of whole NICs, so this runs before add_nccl_devices().
+void choose_collnet_sizes(Startup& startup) {
+  CollnetSettings& collnet = startup.collnet;
+  for (const Device& device : startup.devices) collnet.speed_mbps += device.properties.speed_mbps;
+  collnet.sizes = collnet_rows(startup.tuned, collnet.wire, collnet.speed_mbps);
+}
+
+void say_collnet_sizes(const Startup& startup) {
+  const CollnetSettings& collnet = startup.collnet;
+  if (!collnet.is_on) return;
+  if (!startup.tuned) {
+    log::info("NCCL chooses by itself which all-reduces use CollNet");
+    return;
+  }
+  const std::uint32_t most = most_collnet_speed_mbps(*startup.tuned, collnet.wire);
+  if (collnet.sizes != 0)
+    log::info("the tuner offers CollNet for all-reduces of {}: NICs of {} Mb/s together",
+              sizes_text(collnet.sizes), collnet.speed_mbps);
+  else if (most != 0)
+    log::info(
+        "the tuner offers CollNet for no size: NICs of {} Mb/s together, and it was measured to be "
+        "faster up to {} Mb/s",
+        collnet.speed_mbps, most);
+  else
+    log::info(
+        "the tuner offers CollNet for no size: over {}, with sums in this form, it was never "
+        "measured to be faster",
+        to_string(*startup.tuned));
+}
+
 void say(const Device& device) {
   const int nccl_devices = device.properties.nccl_devices;
   if (device.transport != nullptr)
@@ -349,7 +379,9 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
   if (tunable) say_tuning(startup, environment.untuned_by);
   startup.collnet = choose_collnet(fabric.collnet, environment);
   startup.collnet.workers = sources.collnet_workers;
+  choose_collnet_sizes(startup);
   say_collnet(startup);
+  say_collnet_sizes(startup);
   add_nccl_devices(startup.devices);
   return startup;
 }

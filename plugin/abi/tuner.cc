@@ -24,7 +24,7 @@ ncclResult_t tuner_init(std::size_t ranks, std::size_t hosts, void** context) {
     const CollnetSettings collnet = net().collnet();
     *context = network || collnet.is_on
                    ? new ChannelTuner(network, ranks, hosts,
-                                      collnet.is_on ? std::optional(collnet.wire) : std::nullopt)
+                                      collnet.is_on ? std::optional(collnet.sizes) : std::nullopt)
                    : nullptr;
     return {};
   });

@@ -5,9 +5,10 @@
  * where it is switched off, or NCCL has taken another network, it changes nothing. Only where
  * CollNet is on, it keeps NCCL from it for all-gather and reduce-scatter.
  *
- *   tuner PLUGIN on|off|old|collnet
+ *   tuner PLUGIN on|off|old|collnet|collnet-on
  *                                old: a table of NCCL before 2.24
  *                                collnet: off, with CollNet
+ *                                collnet-on: on, with CollNet, which is offered by size
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -77,6 +78,7 @@ static Answer ask(const Tuner* tuner, ncclFunc_t collective, size_t bytes) {
     for (int p = 0; p < kProtocols; ++p) answer.costs[a][p] = -1.0f;
   answer.costs[NCCL_ALGO_RING][NCCL_PROTO_LL] = 20.0f;
   answer.costs[NCCL_ALGO_COLLNET_DIRECT][NCCL_PROTO_SIMPLE] = 60.0f;
+  answer.costs[NCCL_ALGO_COLLNET_CHAIN][NCCL_PROTO_SIMPLE] = 60.0f;
   answer.costs[NCCL_ALGO_RING][NCCL_PROTO_SIMPLE] = 50.0f;
   float** table = (float**)answer.costs;
   switch (tuner->version) {
@@ -120,6 +122,14 @@ static void require_no_collnet(const Tuner* tuner, ncclFunc_t collective) {
   REQUIRE(!keeps_collnet(&answer), "CollNet was not barred");
 }
 
+/* The speed of lo is unknown, so NCCL is told 10 Gb/s. */
+static void require_collnet_by_size(const Tuner* tuner) {
+  const Answer offered = ask(tuner, ncclFuncAllReduce, 64 << 10);
+  REQUIRE(offered.costs[NCCL_ALGO_COLLNET_CHAIN][NCCL_PROTO_SIMPLE] == 0.0f, "not offered");
+  const Answer slower = ask(tuner, ncclFuncAllReduce, 256 << 10);
+  REQUIRE(slower.costs[NCCL_ALGO_COLLNET_CHAIN][NCCL_PROTO_SIMPLE] == -1.0f, "offered");
+}
+
 static void require_tuned(const Tuner* tuner) {
   const Answer large = ask(tuner, ncclFuncAllReduce, kHalfMib);
   REQUIRE(large.channels == 4, "not four channels");
@@ -129,14 +139,16 @@ static void require_tuned(const Tuner* tuner) {
 }
 
 int main(int argc, char** argv) {
-  REQUIRE(argc == 3, "usage: tuner PLUGIN on|off|old|collnet");
-  const bool is_on = strcmp(argv[2], "on") == 0;
+  REQUIRE(argc == 3, "usage: tuner PLUGIN on|off|old|collnet|collnet-on");
+  const bool is_by_size = strcmp(argv[2], "collnet-on") == 0;
+  const bool is_on = strcmp(argv[2], "on") == 0 || is_by_size;
   const bool is_old = strcmp(argv[2], "old") == 0;
   setenv("ZTCP_TRANSPORT", "sockets", 1);
   setenv("NCCL_SOCKET_IFNAME", "lo", 1);
-  const bool has_collnet = strcmp(argv[2], "collnet") == 0;
+  const bool has_collnet = strcmp(argv[2], "collnet") == 0 || is_by_size;
   setenv("ZTCP_TUNER", is_old || is_on ? "on" : "off", 1);
   setenv("ZTCP_COLLNET", has_collnet ? "1" : "0", 1);
+  setenv("ZTCP_COLLNET_WIRE", "bf16", 1);
   void* library = load_plugin(argv[1]);
 
   /* NCCL has taken another network: ours was never initialised. */
@@ -156,11 +168,13 @@ int main(int argc, char** argv) {
   for (int version = kFirstTuner; version <= kLastTuner; ++version) {
     Tuner tuner = open_tuner(library, version);
     begin(&tuner, 2, 2);
-    if (is_on)
+    if (is_by_size)
+      require_collnet_by_size(&tuner);
+    else if (is_on)
       require_tuned(&tuner);
     else
       require_untouched(&tuner, ncclFuncAllReduce);
-    if (has_collnet) {
+    if (has_collnet && !is_by_size) {
       require_no_collnet(&tuner, ncclFuncAllGather);
       require_no_collnet(&tuner, ncclFuncReduceScatter);
     }

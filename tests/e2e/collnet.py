@@ -6,9 +6,10 @@ import os
 import signal
 import time
 
-from fabric import Fabric, check, main, wait_until
+from fabric import Fabric, check, free_port, main, wait_until
 from many_cpus import need_no_limit
 from soft_fabric import SoftFabric
+from sockets import write_config
 from transfer import SWEEP, rows_are_right
 
 ON = {"ZTCP_COLLNET": "1"}
@@ -23,6 +24,7 @@ def kernel_sockets():
     with Fabric(4, topology="mesh") as fabric:
         rows_are_right(fabric.run_perf(*COLLNET, env=SOCKETS | ON, timeout_s=240))
         check("CollNet is on" in fabric.log() and "no sum is rounded" in fabric.log(), "the init log does not say it")
+        check("the tuner offers CollNet for no size: over kernel sockets" in fabric.log(), fabric.log())
 
 
 def userspace_tcp():
@@ -37,6 +39,31 @@ def rounded():
         check("travel as bf16 and are rounded" in fabric.log(), "the init log does not say it")
     with Fabric(2, topology="mesh") as fabric:
         rows_are_right(fabric.run_perf(*COLLNET, env=BF16))
+
+
+def speeds():
+    """The tuner offers CollNet by the speed of the NICs. So hosts whose sizes differ refuse each other."""
+    with Fabric(2, topology="mesh") as fabric:
+        first = free_port()
+        write_config(fabric, "127.0.0.1/8", first, min(first + 15, 65535), "speed_mbps = 25000\nnccl_devices = 1\n")
+        other = fabric.copy_config("other.conf")
+
+        def ranks(mbps):
+            fabric.set("speed_mbps", mbps, other)
+            return fabric.start_ranks(*COLLNET, configs={1: other}, env=BF16, prefix=f"at{mbps}-")
+
+        for rank in ranks(10000):
+            check(rank.wait(120) == 0, f"{rank.name} failed")
+        said = "the tuner offers CollNet for all-reduces of 64 KiB to 128 KiB, 512 KiB and more between 2 hosts"
+        for mbps in (10000, 25000):
+            check(f"{said} with a rank each: NICs of {mbps} Mb/s together" in fabric.log(), fabric.log())
+
+        for rank in ranks(100000):
+            check(rank.wait(60) != 0, f"{rank.name} reduces with a host that has other sizes")
+        log = fabric.log()
+        check("64 KiB to 128 KiB between 2 hosts with a rank each: NICs of 100000 Mb/s" in log, log)
+        check(any(f"have {theirs} Mb/s together, this host's {ours}, and by that the tuner offers CollNet for different sizes" in log
+                  for ours, theirs in ((25000, 100000), (100000, 25000))), log)
 
 
 def windows():
@@ -130,5 +157,5 @@ def windows_rank_killed():
 
 
 if __name__ == "__main__":
-    main({f.__name__: f for f in (kernel_sockets, userspace_tcp, rounded, windows, windows_rounded, windows_older_tables, workers,
+    main({f.__name__: f for f in (kernel_sockets, userspace_tcp, rounded, speeds, windows, windows_rounded, windows_older_tables, workers,
                                   older_tables, configured, switched_off, misspelt, verbs, rank_killed, windows_rank_killed)})

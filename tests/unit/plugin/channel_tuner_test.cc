@@ -18,6 +18,7 @@ constexpr std::size_t kAlgorithms = 7;
 constexpr std::size_t kProtocols = 3;
 // An algorithm of NCCL's between tree and PAT, unknown to the tuner.
 constexpr int kNvls = 4;
+constexpr CollnetRows kAllRows = ~CollnetRows{0};
 
 // Possible costs of a small collective in NCCL's model: a ring with LL first.
 class Costs {
@@ -34,6 +35,7 @@ class Costs {
         cost;
   }
   CostTable table() { return {all_, kProtocols}; }
+  friend bool operator==(const Costs&, const Costs&) = default;
 
  private:
   std::array<float, kAlgorithms * kProtocols> all_{};
@@ -170,12 +172,18 @@ class CollnetChoice : public testing::Test {
 
   Costs costs_;
   Costs table_;
-  const ChannelTuner rounded_{TransportKind::kSockets, 2, 2, reduce::Wire::kBfloat16};
+  static ChannelTuner tuner_at(std::uint32_t speed_mbps) {
+    return {TransportKind::kSockets, 2, 2,
+            collnet_rows(TransportKind::kSockets, reduce::Wire::kBfloat16, speed_mbps)};
+  }
+
+  const ChannelTuner rounded_ = tuner_at(25'000);
 };
 
 TEST_F(CollnetChoice, MeasuredSizesAreOffered) {
   for (const CollnetSizes& row : kCollnetSizes) {
-    const ChannelTuner tuner(row.network, row.ranks, row.hosts, row.wire);
+    const ChannelTuner tuner(row.network, row.ranks, row.hosts,
+                             collnet_rows(row.network, row.wire, row.most_speed_mbps));
     for (const std::size_t bytes : {row.least_bytes, row.most_bytes}) {
       EXPECT_EQ(chosen(tuner, bytes), NCCL_ALGO_COLLNET_CHAIN) << bytes;
       EXPECT_FALSE(is_left(NCCL_ALGO_COLLNET_DIRECT));
@@ -186,19 +194,52 @@ TEST_F(CollnetChoice, MeasuredSizesAreOffered) {
 
 TEST_F(CollnetChoice, OtherSizesAndJobsAreNotOffered) {
   costs_.set(NCCL_ALGO_COLLNET_CHAIN, NCCL_PROTO_SIMPLE, 1);
-  for (const std::size_t bytes : {8 * kKiB, 256 * kKiB, 1024 * kKiB}) {
+  for (const std::size_t bytes : {8 * kKiB, 256 * kKiB}) {
     EXPECT_NE(chosen(rounded_, bytes), NCCL_ALGO_COLLNET_CHAIN) << bytes;
     EXPECT_FALSE(is_left(NCCL_ALGO_COLLNET_CHAIN));
   }
   const auto is_offered = [&](TransportKind network, std::size_t ranks, std::size_t hosts,
                               reduce::Wire wire) {
-    return chosen({network, ranks, hosts, wire}, 4096 * kKiB) == NCCL_ALGO_COLLNET_CHAIN;
+    return chosen({network, ranks, hosts, collnet_rows(network, wire, 25'000)}, 4096 * kKiB) ==
+           NCCL_ALGO_COLLNET_CHAIN;
   };
   EXPECT_TRUE(is_offered(TransportKind::kSockets, 2, 2, reduce::Wire::kBfloat16));
   EXPECT_FALSE(is_offered(TransportKind::kSockets, 2, 2, reduce::Wire::kAsIs));
   EXPECT_FALSE(is_offered(TransportKind::kUstack, 2, 2, reduce::Wire::kBfloat16));
   EXPECT_FALSE(is_offered(TransportKind::kSockets, 16, 2, reduce::Wire::kBfloat16));
   EXPECT_FALSE(is_offered(TransportKind::kSockets, 4, 4, reduce::Wire::kBfloat16));
+}
+
+TEST_F(CollnetChoice, FasterNicsAreOfferedFewerSizes) {
+  costs_.set(NCCL_ALGO_COLLNET_CHAIN, NCCL_PROTO_SIMPLE, 1);
+  const auto is_offered = [&](std::uint32_t speed_mbps, std::size_t bytes) {
+    return chosen(tuner_at(speed_mbps), bytes) == NCCL_ALGO_COLLNET_CHAIN;
+  };
+  EXPECT_TRUE(is_offered(25'000, 1024 * kKiB));
+  EXPECT_FALSE(is_offered(50'000, 1024 * kKiB));
+  EXPECT_TRUE(is_offered(50'000, 16384 * kKiB));
+  EXPECT_FALSE(is_offered(100'000, 16384 * kKiB));
+  EXPECT_TRUE(is_offered(100'000, 64 * kKiB));
+  EXPECT_FALSE(is_offered(200'000, 64 * kKiB));
+}
+
+// After a refusal NCCL's table has no CollNet, and hosts of any speed answer alike.
+TEST_F(CollnetChoice, WithoutAGroupTheSpeedChangesNothing) {
+  Costs without;
+  without.set(kNvls, NCCL_PROTO_SIMPLE, -1);
+  for (const std::size_t bytes : {64 * kKiB, 1024 * kKiB, 16384 * kKiB}) {
+    Costs slow = without;
+    Costs fast = without;
+    Costs off = without;
+    CostTable slow_table = slow.table();
+    CostTable fast_table = fast.table();
+    CostTable off_table = off.table();
+    const int channels = over_sockets(2, 2).tune(ncclFuncAllReduce, bytes, off_table);
+    EXPECT_EQ(tuner_at(25'000).tune(ncclFuncAllReduce, bytes, slow_table), channels);
+    EXPECT_EQ(tuner_at(200'000).tune(ncclFuncAllReduce, bytes, fast_table), channels);
+    EXPECT_EQ(slow, off);
+    EXPECT_EQ(fast, off);
+  }
 }
 
 // NCCL_ALGO=allreduce:collnetchain, for one.
@@ -224,7 +265,7 @@ TEST_F(CollnetChoice, AllGatherAndReduceScatterAreNotOffered) {
   costs_.set(kNvls, NCCL_PROTO_SIMPLE, 2);
   for (const std::optional<TransportKind> network :
        {std::optional(TransportKind::kSockets), std::optional<TransportKind>()}) {
-    const ChannelTuner tuner(network, 2, 2, reduce::Wire::kBfloat16);
+    const ChannelTuner tuner(network, 2, 2, kAllRows);
     for (const ncclFunc_t collective : {ncclFuncAllGather, ncclFuncReduceScatter})
       for (const std::size_t bytes : {8 * kKiB, 128 * kKiB, 4096 * kKiB}) {
         EXPECT_EQ(chosen(tuner, bytes, collective), NCCL_ALGO_RING) << bytes;
@@ -236,14 +277,14 @@ TEST_F(CollnetChoice, AllGatherAndReduceScatterAreNotOffered) {
 
 // ZTCP_TUNER=off, or a network without a rule.
 TEST_F(CollnetChoice, WithoutARuleAllReduceIsLeftToNccl) {
-  const ChannelTuner tuner(std::nullopt, 2, 2, reduce::Wire::kBfloat16);
+  const ChannelTuner tuner(std::nullopt, 2, 2, CollnetRows{0});
   costs_.set(NCCL_ALGO_COLLNET_CHAIN, NCCL_PROTO_SIMPLE, 1);
   EXPECT_EQ(chosen(tuner, 8 * kKiB), NCCL_ALGO_COLLNET_CHAIN);
   Costs costs = costs_;
   CostTable table = costs.table();
   EXPECT_EQ(tuner.tune(ncclFuncAllGather, 512 * kKiB, table), 0);
   EXPECT_TRUE(table.has(NCCL_ALGO_RING, NCCL_PROTO_LL));
-  const ChannelTuner inside(std::nullopt, 2, 1, reduce::Wire::kBfloat16);
+  const ChannelTuner inside(std::nullopt, 2, 1, CollnetRows{0});
   chosen(inside, 8 * kKiB, ncclFuncAllGather);
   EXPECT_TRUE(is_left(kNvls)) << "inside a host it needs no CollNet";
 }

@@ -141,11 +141,36 @@ TEST_F(CollNetTest, FailedConnect_ClosesTheListener) {
 TEST_F(CollNetTest, DifferentWires_AreRefusedByName) {
   listen(2);
   in_threads([&](std::size_t rank) {
-    const auto wire = rank == 0 ? reduce::Wire::kAsIs : reduce::Wire::kBfloat16;
-    CollMeeting meeting(net_, *hosts_[rank].listening, handles_, rank, wire);
+    const CollnetSettings settings{.wire =
+                                       rank == 0 ? reduce::Wire::kAsIs : reduce::Wire::kBfloat16};
+    CollMeeting meeting(net_, *hosts_[rank].listening, handles_, rank, settings);
     EXPECT_FALSE(meeting.meet(std::chrono::milliseconds(500)));
   });
   EXPECT_TRUE(warned(log_, "set ZTCP_COLLNET_WIRE (or wire in [collnet]) to the same"));
+}
+
+// The tuner goes by the speed, and the ranks would wait for each other for ever.
+TEST_F(CollNetTest, SpeedsWithOtherSizes_AreRefusedByName) {
+  listen(2);
+  in_threads([&](std::size_t rank) {
+    const CollnetSettings settings{.speed_mbps = rank == 0 ? 25'000U : 100'000U,
+                                   .sizes = rank == 0 ? 7U : 1U};
+    CollMeeting meeting(net_, *hosts_[rank].listening, handles_, rank, settings);
+    EXPECT_FALSE(meeting.meet(std::chrono::milliseconds(500)));
+  });
+  EXPECT_TRUE(warned(log_, "have 100000 Mb/s together, this host's 25000") ||
+              warned(log_, "have 25000 Mb/s together, this host's 100000"))
+      << log_.warned();
+}
+
+TEST_F(CollNetTest, SpeedsWithTheSameSizes_Connect) {
+  listen(2);
+  in_threads([&](std::size_t rank) {
+    const CollnetSettings settings{.speed_mbps = rank == 0 ? 10'000U : 25'000U, .sizes = 7};
+    CollMeeting meeting(net_, *hosts_[rank].listening, handles_, rank, settings);
+    EXPECT_TRUE(meeting.meet(std::chrono::seconds(20)));
+    EXPECT_TRUE(meeting.confirm());
+  });
 }
 
 // NCCL hangs if one host has a group and another has none.
@@ -159,7 +184,7 @@ TEST_F(CollNetTest, AHostThatIsNotReady_IsWaitedForBeyondTheTimeout) {
       EXPECT_TRUE(is_ready);
       return;
     }
-    CollMeeting meeting(net_, *hosts_[1].listening, handles_, 1, collnet_.wire);
+    CollMeeting meeting(net_, *hosts_[1].listening, handles_, 1, collnet_);
     EXPECT_TRUE(meeting.meet(std::chrono::seconds(20)));
     std::this_thread::sleep_for(2 * connect_timeout_);
     is_ready = true;
@@ -171,7 +196,7 @@ TEST_F(CollNetTest, AHostThatIsLostAfterTheFirstMessages_FailsTheOther) {
   listen(2);
   std::latch have_met(2);
   in_threads([&](std::size_t rank) {
-    CollMeeting meeting(net_, *hosts_[rank].listening, handles_, rank, collnet_.wire);
+    CollMeeting meeting(net_, *hosts_[rank].listening, handles_, rank, collnet_);
     EXPECT_TRUE(meeting.meet(std::chrono::seconds(20)));
     have_met.arrive_and_wait();
     if (rank == 0)
@@ -212,7 +237,7 @@ TEST_F(CollNetTest, AnotherTableOfSizes_IsRefusedByName) {
     const auto sender = net_.connect(hosts_[1].context, 0, handle);
     ASSERT_TRUE(sender && *sender != nullptr);
     CollHello hello{.lane = static_cast<std::uint8_t>(lane), .rank = 1, .ranks = 2};
-    hello.sizes ^= 1;
+    hello.table ^= 1;
     ASSERT_TRUE((*sender)->post_send(std::as_bytes(std::span(&hello, 1)), 0, nullptr));
   }
   EXPECT_FALSE(collective_.connect(handles_, 0, hosts_[0].listening));

@@ -272,6 +272,65 @@ TEST_F(StartupTest, Collnet_IsSwitchedOnByTheConfig) {
   EXPECT_TRUE(says(log_, "sums of floats of 64 KiB and more travel as bf16"));
 }
 
+// A host with CollNet over kernel sockets.
+class CollnetSizesTest : public StartupTest {
+ protected:
+  CollnetSizesTest() {
+    loaded_.fabric->collnet = {.enabled = true, .wire = config::CollnetWire::kBf16};
+    loaded_.fabric->nics.resize(2, loaded_.fabric->nics.front());
+    sources_.front().kind = TransportKind::kSockets;
+    sources_.front().is_tunable = [](const config::Fabric&) { return true; };
+    sources_.front().create = [this](const config::Fabric&) {
+      std::vector<DeviceProperties> devices(2);
+      devices[0].speed_mbps = first_mbps_;
+      devices[0].nccl_devices = 3;
+      devices[1].speed_mbps = second_mbps_;
+      return Created(std::make_unique<test::MemoryTransport>(devices, TransportKind::kSockets));
+    };
+  }
+
+  std::uint32_t first_mbps_ = 20'000;
+  std::uint32_t second_mbps_ = 5'000;
+};
+
+TEST_F(CollnetSizesTest, AreThoseOfTheSpeedOfAllNics) {
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_EQ(startup->collnet.speed_mbps, 25'000U);
+  EXPECT_EQ(startup->collnet.sizes,
+            collnet_rows(TransportKind::kSockets, reduce::Wire::kBfloat16, 25'000));
+  EXPECT_TRUE(says(log_,
+                   "the tuner offers CollNet for all-reduces of 64 KiB to 128 KiB, 512 KiB and "
+                   "more between 2 hosts with a rank each: NICs of 25000 Mb/s together"));
+}
+
+TEST_F(CollnetSizesTest, FastNicsHaveNoneAndTheLogSaysWhy) {
+  first_mbps_ = second_mbps_ = 100'000;
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_EQ(startup->collnet.sizes, 0U);
+  EXPECT_TRUE(says(log_,
+                   "the tuner offers CollNet for no size: NICs of 200000 Mb/s together, and it was "
+                   "measured to be faster up to 100000 Mb/s"));
+}
+
+TEST_F(CollnetSizesTest, AFormThatWasNeverFasterHasNone) {
+  environment_.collnet_wire = config::CollnetWire::kF32;
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_EQ(startup->collnet.sizes, 0U);
+  EXPECT_TRUE(
+      says(log_, "the tuner offers CollNet for no size: over kernel sockets, with sums in"));
+}
+
+TEST_F(CollnetSizesTest, WithoutTheTunerNcclChooses) {
+  environment_.untuned_by = "ZTCP_TUNER=off";
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_EQ(startup->collnet.sizes, 0U);
+  EXPECT_TRUE(says(log_, "NCCL chooses by itself which all-reduces use CollNet"));
+}
+
 TEST_F(StartupTest, Collnet_FollowsTheVariablesFirst) {
   loaded_.fabric->collnet = {.enabled = false, .wire = config::CollnetWire::kBf16};
   environment_.collnet = true;

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the ztcp authors
+#include "plugin/collnet_sizes.h"
+
+#include <gtest/gtest.h>
+
+namespace ztcp::plugin {
+namespace {
+
+CollnetRows rows_at(std::uint32_t speed_mbps) {
+  return collnet_rows(TransportKind::kSockets, reduce::Wire::kBfloat16, speed_mbps);
+}
+
+bool is_offered(std::uint32_t speed_mbps, std::size_t kib) {
+  return have_size(rows_at(speed_mbps), 2, 2, kib << 10U);
+}
+
+TEST(CollnetSizes, FewerSizesHoldOfFasterNics) {
+  for (const std::uint32_t speed : {1000, 10'000, 25'000, 50'000, 100'000}) {
+    EXPECT_FALSE(is_offered(speed, 63)) << speed;
+    EXPECT_TRUE(is_offered(speed, 64)) << speed;
+    EXPECT_TRUE(is_offered(speed, 128)) << speed;
+    EXPECT_FALSE(is_offered(speed, 256)) << speed;
+    EXPECT_EQ(is_offered(speed, 1 << 10U), speed <= 25'000) << speed;
+    EXPECT_EQ(is_offered(speed, 4 << 10U), speed <= 50'000) << speed;
+    EXPECT_EQ(is_offered(speed, 1024 << 10U), speed <= 50'000) << speed;
+  }
+  EXPECT_EQ(rows_at(100'001), 0U);
+  EXPECT_EQ(rows_at(400'000), 0U);
+  EXPECT_NE(rows_at(25'000), rows_at(25'001));
+  EXPECT_EQ(rows_at(25'001), rows_at(50'000));
+}
+
+TEST(CollnetSizes, OtherNetworksAndFormsHaveNone) {
+  EXPECT_EQ(collnet_rows(std::nullopt, reduce::Wire::kBfloat16, 10'000), 0U);
+  EXPECT_EQ(collnet_rows(TransportKind::kUstack, reduce::Wire::kBfloat16, 10'000), 0U);
+  EXPECT_EQ(collnet_rows(TransportKind::kSockets, reduce::Wire::kAsIs, 10'000), 0U);
+}
+
+TEST(CollnetSizes, TheGreatestSpeedIsThatOfAllRows) {
+  EXPECT_EQ(most_collnet_speed_mbps(TransportKind::kSockets, reduce::Wire::kBfloat16), 100'000U);
+  EXPECT_EQ(most_collnet_speed_mbps(TransportKind::kSockets, reduce::Wire::kAsIs), 0U);
+}
+
+TEST(CollnetSizes, TheTextJoinsRowsThatOverlap) {
+  EXPECT_EQ(sizes_text(rows_at(10'000)),
+            "64 KiB to 128 KiB, 512 KiB and more between 2 hosts with a rank each");
+  EXPECT_EQ(sizes_text(rows_at(50'000)),
+            "64 KiB to 128 KiB, 2 MiB and more between 2 hosts with a rank each");
+  EXPECT_EQ(sizes_text(rows_at(100'000)), "64 KiB to 128 KiB between 2 hosts with a rank each");
+}
+
+}  // namespace
+}  // namespace ztcp::plugin
