@@ -144,8 +144,9 @@ def rank_killed(op="collnet"):
     with Fabric(3, topology="mesh") as fabric:
         ranks = fabric.start_ranks("--op", op, "--min", "8M", "--max", "8M", "--iters", "1000000", "--warmup", "1",
                                    "--json", os.path.join(fabric.folder, "report.json"), env=ON)
-        wait_until(lambda: fabric.log().count("CollNet is on") == 3, 30, "the ranks' start")
-        time.sleep(2)  # So that the vectors are on their way; the outcome would be the same before.
+        # Before it is connected, only the connect timeout would tell the others.
+        wait_until(lambda: fabric.log().count(": a mesh of 2") == 3, 30, "the ranks' start")
+        time.sleep(2)  # So that the vectors are on their way.
         ranks[1].send(signal.SIGKILL)
         for rank in (ranks[0], ranks[2]):
             check(rank.wait(15) != 0, f"{rank.name} ended well")
