@@ -30,6 +30,7 @@ void widen_from_bfloat16(std::byte* to, const std::byte* from, Range range);
 // The instruction sets; tests compare them.
 enum class Vectors : std::uint8_t { kBaseline, kAvx2, kAvx512 };
 bool is_supported(Vectors vectors);
+Vectors widest();  // The widest that is supported.
 using Kernel = void (*)(std::byte* to, const std::byte* const* from, std::size_t sources,
                         Range range);
 Kernel kernel_of(ElementType type, Reduction reduction, Vectors vectors);
