@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "transport/reduce/block_float.h"
+#include "transport/reduce/block_kernels.h"
+
 namespace ztcp::reduce {
 namespace {
 
@@ -15,8 +18,26 @@ constexpr std::size_t kBfloat16Bytes = 2;
 // A segment of an all-gather needs no scratch memory, so a window of NCCL's is one segment.
 constexpr std::size_t kGatheredBytes = 4 << 20U;
 
-std::size_t wire_size(const Operands& operands, Wire wire) {
-  return wire == Wire::kBfloat16 ? kBfloat16Bytes : size_of(operands.type);
+std::size_t wire_bytes(const Operands& operands, Wire wire, std::size_t count) {
+  if (wire == Wire::kAsIs) [[likely]]
+    return count * size_of(operands.type);
+  return wire == Wire::kBfloat16 ? count * kBfloat16Bytes : block_bytes(count);
+}
+
+// Most elements of a message: whole lines, as part_of() cuts segments.
+std::size_t piece_elements(const Operands& operands, Wire wire, std::size_t hosts) {
+  const std::size_t bytes = piece_bytes(hosts);
+  if (wire == Wire::kAsIs) [[likely]]
+    return bytes / size_of(operands.type);
+  return wire == Wire::kBfloat16 ? bytes / kBfloat16Bytes
+                                 : whole_blocks_in(bytes) / kLineElements * kLineElements;
+}
+
+bool is_rounded_on(Wire wire, const Operands& operands) {
+  if (operands.collective == Collective::kAllGather || operands.reduction != Reduction::kSum ||
+      operands.count * size_of(operands.type) < AllReduce::kRoundedBytes)
+    return false;
+  return wire == Wire::kFloat8 ? has_blocks(operands.type) : operands.type == ElementType::kFloat32;
 }
 
 // Between two hosts a rounded sum is not rounded once more if both exchange all of it.
@@ -24,7 +45,7 @@ Exchange exchange_for(const Operands& operands, std::size_t hosts, Wire wire) {
   if (operands.collective == Collective::kAllGather) return Exchange::kGathered;
   if (operands.collective == Collective::kReduceScatter) return Exchange::kOwned;
   const std::size_t bytes = operands.count * size_of(operands.type);
-  const bool is_whole = hosts <= 2 ? bytes <= kWholeBytesOfTwo || wire == Wire::kBfloat16
+  const bool is_whole = hosts <= 2 ? bytes <= kWholeBytesOfTwo || wire != Wire::kAsIs
                                    : bytes * (hosts - 1) <= kWholeBytes;
   return is_whole ? Exchange::kWhole : Exchange::kScattered;
 }
@@ -55,12 +76,9 @@ Result<Job*> AllReduce::start(const Operands& operands) {
   job.number_ = started_;
   job.operands_ = operands;
   job.is_used_ = true;
-  const std::size_t bytes = job.size_bytes();
-  if (setup_.wire == Wire::kBfloat16 && operands.collective != Collective::kAllGather &&
-      operands.type == ElementType::kFloat32 && operands.reduction == Reduction::kSum &&
-      bytes >= kRoundedBytes)
-    job.wire_ = Wire::kBfloat16;
+  if (setup_.wire != Wire::kAsIs && is_rounded_on(setup_.wire, operands)) job.wire_ = setup_.wire;
   job.exchange_ = exchange_for(operands, setup_.hosts, job.wire_);
+  job.longest_segment_ = longest_segment(job);
   const Range own = part_in_window(operands.window, {0, operands.count}, setup_.rank);
   if (operands.collective == Collective::kAllGather) job.from_begin_ = own.begin;
   if (operands.collective == Collective::kReduceScatter) job.to_begin_ = own.begin;
@@ -127,10 +145,10 @@ bool AllReduce::cut_segments() {
       continue;
     }
     if (begun_ - ended_ == kSlots) break;
-    const std::size_t count = std::min(left, longest_segment(job));
+    const std::size_t count = std::min(left, job.longest_segment_);
     segments_[begun_ % kSlots] = {.job = &job, .elements = {job.cut_, count}};
     job.cut_ += count;
-    const bool is_rounded = job.wire_ == Wire::kBfloat16;
+    const bool is_rounded = job.wire_ != Wire::kAsIs;
     if (is_rounded) round_contributions(begun_);
     ++begun_;
     if (is_rounded) break;  // It is sent before the next one is rounded.
@@ -138,11 +156,10 @@ bool AllReduce::cut_segments() {
   return begun_ != before;
 }
 
-// As a number of elements.
 std::size_t AllReduce::longest_segment(const Job& job) const {
   if (job.exchange_ == Exchange::kGathered) return kGatheredBytes / size_of(job.operands_.type);
   const std::size_t pieces = job.exchange_ == Exchange::kScattered ? setup_.hosts : 1;
-  return pieces * piece_bytes(setup_.hosts) / wire_size(job.operands_, job.wire_);
+  return pieces * piece_elements(job.operands_, job.wire_, setup_.hosts);
 }
 
 Range AllReduce::part(const Segment& segment, std::size_t host) const {
@@ -177,6 +194,8 @@ void AllReduce::round_contributions(std::uint64_t number) {
     if (!is_rounded_here(here.job->exchange_, host)) continue;
     const Range elements = part(here, host);
     give(number, {.kind = Pass::Kind::kNarrow,
+                  .form = here.job->wire_,
+                  .type = here.job->operands_.type,
                   .wire = slot(number).rounded(host),
                   .values = here.job->from(elements.begin),
                   .elements = {0, elements.count}});
@@ -187,7 +206,7 @@ Piece AllReduce::piece_for(const Stream& stream, std::uint64_t number) const {
   const Segment& here = segment(number);
   const Job& job = *here.job;
   const Operands& operands = job.operands_;
-  const bool is_rounded = job.wire_ == Wire::kBfloat16;
+  const bool is_rounded = job.wire_ != Wire::kAsIs;
   const bool is_sum = stream.lane == Lane::kSums;
   const bool is_gathered = job.exchange_ == Exchange::kGathered;
   if (is_sum ? job.exchange_ != Exchange::kScattered && !is_gathered : is_gathered) return {};
@@ -196,7 +215,7 @@ Piece AllReduce::piece_for(const Stream& stream, std::uint64_t number) const {
   const bool is_own_part = stream.is_send == is_sum;
   const Range elements = part(here, is_own_part ? setup_.rank : stream.host);
   if (elements.count == 0) return {};
-  const std::size_t bytes = elements.count * wire_size(operands, job.wire_);
+  const std::size_t bytes = wire_bytes(operands, job.wire_, elements.count);
   const Slot place = slot(number);
   const auto in_scratch = [&](std::byte* address) {
     return Piece{address, bytes, setup_.scratch_registration};
@@ -292,7 +311,7 @@ void AllReduce::reduce(std::uint64_t number) {
   const Range elements = part(here, setup_.rank);
   if (elements.count == 0) return;
   const Slot place = slot(number);
-  const bool is_rounded = job.wire_ == Wire::kBfloat16;
+  const bool is_rounded = job.wire_ != Wire::kAsIs;
   for (std::size_t host = 0; host < setup_.hosts; ++host)
     sources(number)[host] = host != setup_.rank ? place.contribution(host)
                             : is_rounded        ? place.rounded(host)
@@ -300,7 +319,8 @@ void AllReduce::reduce(std::uint64_t number) {
   const bool is_sent = job.exchange_ == Exchange::kScattered;
   give(number, {.kind = !is_rounded ? Pass::Kind::kCombine
                         : is_sent   ? Pass::Kind::kSumRounded
-                                    : Pass::Kind::kSumAsFloat,
+                                    : Pass::Kind::kSum,
+                .form = job.wire_,
                 .type = operands.type,
                 .reduction = operands.reduction,
                 .to = job.to(elements.begin),
@@ -315,7 +335,7 @@ bool AllReduce::widen_segments() {
   const std::uint64_t before = widening_;
   const auto is_over = [&](const Stream& stream) { return stream.done > widening_; };
   for (; widening_ < reduced_ && std::ranges::all_of(streams_, is_over); ++widening_)
-    if (segment(widening_).job->wire_ == Wire::kBfloat16) widen_sums(widening_);
+    if (segment(widening_).job->wire_ != Wire::kAsIs) widen_sums(widening_);
   return widening_ != before;
 }
 
@@ -326,6 +346,8 @@ void AllReduce::widen_sums(std::uint64_t number) {
     if (host == setup_.rank) continue;
     const Range elements = part(here, host);
     give(number, {.kind = Pass::Kind::kWiden,
+                  .form = here.job->wire_,
+                  .type = here.job->operands_.type,
                   .to = here.job->to(elements.begin),
                   .wire = slot(number).sum(host),
                   .elements = {0, elements.count}});

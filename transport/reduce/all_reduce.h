@@ -10,8 +10,8 @@
 // Its two halves are calls of their own: all-gather, and reduce-scatter (window.h). There a host
 // sends each other one what that one needs: one hop.
 //
-// With Wire::kBfloat16 large sums of floats travel as bfloat16: each contribution is rounded once,
-// also a host's own, and where a sum is sent, the sum once more.
+// With Wire::kBfloat16 and Wire::kFloat8 large sums of floats travel in fewer bytes: each
+// contribution is rounded once, also a host's own, and where a sum is sent, the sum once more.
 //
 // All hosts start the same jobs in the same order, whatever their kinds. Pure: no thread, clock or
 // allocation after construction; it advances inside the calls of test(). Threads: one at a time,
@@ -72,8 +72,9 @@ class Job {
   Wire wire_ = Wire::kAsIs;
   Exchange exchange_ = Exchange::kWhole;
   std::uint64_t number_ = 0;
-  std::size_t cut_ = 0;    // Elements that are in segments, or were.
-  std::uint64_t end_ = 0;  // Number of the segment behind the last one, once all is cut.
+  std::size_t longest_segment_ = 0;  // As a number of elements.
+  std::size_t cut_ = 0;              // Elements that are in segments, or were.
+  std::uint64_t end_ = 0;            // Number of the segment behind the last one, once all is cut.
   bool is_used_ = false;
 };
 
@@ -89,7 +90,7 @@ struct GroupSetup {
 class AllReduce {
  public:
   static constexpr std::size_t kMaxJobs = 32;
-  // From this many bytes of a vector on, sums of floats take Wire::kBfloat16.
+  // From this many bytes of a vector on, sums of floats take a rounding wire.
   static constexpr std::size_t kRoundedBytes = 64 << 10U;
 
   AllReduce(Peers& peers, const GroupSetup& setup);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the ztcp authors
 //
-// The elements that can be reduced, the reductions, and ranges of elements.
+// The elements that can be reduced, the reductions, the forms in which they travel, and ranges of
+// elements.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +24,11 @@ enum class ElementType : std::uint8_t {
 };
 
 enum class Reduction : std::uint8_t { kSum, kProduct, kMax, kMin };
+
+// The form in which large sums travel: as they are, of 32-bit floats as bfloat16, or of floats of
+// 16 and 32 bits as blocks of 8-bit floats (block_float.h). Other types and reductions travel as
+// they are.
+enum class Wire : std::uint8_t { kAsIs, kBfloat16, kFloat8 };
 
 struct Range {
   std::size_t begin = 0;

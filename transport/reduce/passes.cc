@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <span>
 
+#include "transport/reduce/block_float.h"
+#include "transport/reduce/block_kernels.h"
 #include "transport/reduce/kernels.h"
 
 namespace ztcp::reduce {
@@ -12,33 +14,52 @@ namespace {
 
 // The steps of a rounded sum follow each other while its elements are in the first cache.
 constexpr std::size_t kCachedElements = 2048;
+static_assert(kCachedElements % kBlockElements == 0 && Passes::kTaskElements % kBlockElements == 0,
+              "each thread has blocks of its own");
+
+void narrow(const Pass& pass, Range range) {
+  if (pass.form == Wire::kFloat8) return narrow_to_blocks(pass.type, pass.wire, pass.values, range);
+  narrow_to_bfloat16(pass.wire, pass.values, range);
+}
+
+void widen(const Pass& pass, Range range) {
+  const std::byte* const wire = pass.wire;
+  if (pass.form == Wire::kFloat8) return sum_of_blocks(pass.type, pass.to, {&wire, 1}, range);
+  widen_from_bfloat16(pass.to, wire, range);
+}
+
+void sum(const Pass& pass, std::span<const std::byte* const> sources) {
+  if (pass.form == Wire::kFloat8) return sum_of_blocks(pass.type, pass.to, sources, pass.elements);
+  sum_bfloat16_as_float(pass.to, sources, pass.elements);
+}
 
 void sum_rounded(const Pass& pass, std::span<const std::byte* const> sources) {
   const std::size_t end = pass.elements.begin + pass.elements.count;
   for (std::size_t at = pass.elements.begin; at < end; at += kCachedElements) {
     const Range range{at, std::min(kCachedElements, end - at)};
-    narrow_to_bfloat16(pass.wire, pass.values, range);
-    combine(ElementType::kBfloat16, Reduction::kSum, pass.wire, sources, range);
-    widen_from_bfloat16(pass.to, pass.wire, range);
+    narrow(pass, range);
+    if (pass.form == Wire::kFloat8)
+      sum_blocks(pass.wire, sources, range);
+    else
+      combine(ElementType::kBfloat16, Reduction::kSum, pass.wire, sources, range);
+    widen(pass, range);
   }
+}
+
+// Apart, so that a pass that rounds nothing does not save registers for it.
+[[gnu::noinline]] void do_rounding_pass(const Pass& pass) {
+  const std::span sources(pass.sources, pass.source_count);
+  if (pass.kind == Pass::Kind::kNarrow) return narrow(pass, pass.elements);
+  if (pass.kind == Pass::Kind::kWiden) return widen(pass, pass.elements);
+  if (pass.kind == Pass::Kind::kSum) return sum(pass, sources);
+  sum_rounded(pass, sources);
 }
 
 }  // namespace
 
 void do_pass(const Pass& pass) {
-  const std::span sources(pass.sources, pass.source_count);
-  switch (pass.kind) {
-    case Pass::Kind::kNarrow:
-      return narrow_to_bfloat16(pass.wire, pass.values, pass.elements);
-    case Pass::Kind::kWiden:
-      return widen_from_bfloat16(pass.to, pass.wire, pass.elements);
-    case Pass::Kind::kCombine:
-      return combine(pass.type, pass.reduction, pass.to, sources, pass.elements);
-    case Pass::Kind::kSumAsFloat:
-      return sum_bfloat16_as_float(pass.to, sources, pass.elements);
-    case Pass::Kind::kSumRounded:
-      return sum_rounded(pass, sources);
-  }
+  if (pass.kind != Pass::Kind::kCombine) return do_rounding_pass(pass);
+  combine(pass.type, pass.reduction, pass.to, {pass.sources, pass.source_count}, pass.elements);
 }
 
 // The giver does a pass at once, before it looks for messages again, if it would do all of it in

@@ -19,19 +19,21 @@ namespace ztcp::reduce {
 
 struct Pass {
   enum class Kind : std::uint8_t {
-    kNarrow,      // wire = values as bf16.
-    kWiden,       // to = wire as floats.
-    kCombine,     // to = the reduction of sources.
-    kSumAsFloat,  // to = the sum of sources, which are bf16.
-    kSumRounded,  // wire = the sum of sources, which are bf16, and `values`; to = wire.
+    kCombine,  // to = the reduction of sources.
+    // The rest with a rounding `form`, which `wire` and, in sums, `sources` have.
+    kNarrow,      // wire = values.
+    kWiden,       // to = wire.
+    kSum,         // to = the sum of sources.
+    kSumRounded,  // wire = the sum of sources and `values`; to = wire.
   };
   Kind kind{};
-  ElementType type{};  // kCombine.
+  Wire form{};
+  ElementType type{};  // The type of values and `to`; with kCombine also of sources.
   Reduction reduction{};
   std::uint32_t owner = 0;  // The giver's number for it.
   std::byte* to = nullptr;
-  std::byte* wire = nullptr;          // kSumRounded: one of the sources, for this host's `values`.
-  const std::byte* values = nullptr;  // Floats.
+  std::byte* wire = nullptr;  // kSumRounded: one of the sources, for this host's `values`.
+  const std::byte* values = nullptr;
   const std::byte* const* sources = nullptr;
   std::size_t source_count = 0;
   Range elements;

@@ -16,9 +16,6 @@
 
 namespace ztcp::reduce {
 
-// The form in which sums of floats travel. Other types and reductions travel as they are.
-enum class Wire : std::uint8_t { kAsIs, kBfloat16 };
-
 // How the hosts share the work.
 enum class Exchange : std::uint8_t {
   kWhole,      // Each host sends everything to all and reduces everything: one hop.
@@ -29,9 +26,10 @@ enum class Exchange : std::uint8_t {
 
 // The part of `count` elements that host `part` of `hosts` reduces. Starts on whole lines of
 // memory, so the last ones may be shorter or empty.
+inline constexpr std::size_t kLineElements = 64;
 constexpr Range part_of(std::size_t count, std::size_t part, std::size_t hosts) {
-  constexpr std::size_t kLine = 64;
-  const std::size_t each = ((count + hosts - 1) / hosts + kLine - 1) / kLine * kLine;
+  const std::size_t lines = ((count + hosts - 1) / hosts + kLineElements - 1) / kLineElements;
+  const std::size_t each = lines * kLineElements;
   const std::size_t begin = std::min(part * each, count);
   return {begin, std::min(each, count - begin)};
 }

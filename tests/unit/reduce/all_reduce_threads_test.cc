@@ -83,8 +83,10 @@ class Group {
 TEST(AllReduceWorkers, AnyNumber_GivesTheSameBits) {
   for (const Collective collective :
        {Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter})
-    for (const Wire wire : {Wire::kAsIs, Wire::kBfloat16})
+    for (const Wire wire : {Wire::kAsIs, Wire::kBfloat16, Wire::kFloat8})
       for (const std::size_t hosts : {2, 3}) {
+        // An all-gather has no sums.
+        if (collective == Collective::kAllGather && wire != Wire::kAsIs) continue;
         const auto alone = Group(hosts, wire, 0, collective).results();
         for (const std::vector<float>& one : alone)
           EXPECT_TRUE(one == alone[0] || collective == Collective::kReduceScatter);
@@ -95,7 +97,8 @@ TEST(AllReduceWorkers, AnyNumber_GivesTheSameBits) {
 
 TEST(AllReduceWorkers, LostPeer_EndsAllAccessToTheOperands) {
   for (int round = 0; round < 21; ++round) {
-    Group group(2, Wire::kBfloat16, 2, static_cast<Collective>(round % 3));
+    Group group(2, round % 2 == 0 ? Wire::kBfloat16 : Wire::kFloat8, 2,
+                static_cast<Collective>(round % 3));
     group.network().break_down();
     Host& host = group.host(0);
     while (host.job->test()) {
@@ -108,7 +111,8 @@ TEST(AllReduceWorkers, LostPeer_EndsAllAccessToTheOperands) {
 
 TEST(AllReduceWorkers, Settle_EndsAllAccessToTheOperands) {
   for (int round = 0; round < 21; ++round) {
-    Group group(2, Wire::kBfloat16, 2, static_cast<Collective>(round % 3));
+    Group group(2, round % 2 == 0 ? Wire::kBfloat16 : Wire::kFloat8, 2,
+                static_cast<Collective>(round % 3));
     for (const std::size_t rank : {0, 1}) {
       Host& host = group.host(rank);
       host.member->settle();

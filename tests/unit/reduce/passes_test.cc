@@ -37,6 +37,7 @@ struct Rounding {
   }
   Pass pass(std::uint32_t owner = 0) {
     return {.kind = Pass::Kind::kNarrow,
+            .form = Wire::kBfloat16,
             .owner = owner,
             .wire = reinterpret_cast<std::byte*>(wire.data()),
             .values = reinterpret_cast<const std::byte*>(values.data()),

@@ -18,6 +18,8 @@
 #include "tests/unit/reduce/gradients.h"
 #include "tests/unit/reduce/group.h"
 #include "transport/reduce/all_reduce.h"
+#include "transport/reduce/block_float.h"
+#include "transport/reduce/block_kernels.h"
 #include "transport/reduce/kernels.h"
 
 namespace ztcp::reduce {
@@ -215,6 +217,53 @@ TEST_P(WindowsTest, ReduceScatterWithBfloat16Wire_RoundsEachContributionOnce) {
     }
     for (std::size_t i = 0; i < kPart; ++i)
       ASSERT_LE(std::abs(got[i] - right[i]), std::ldexp(magnitudes[i], -8) * 1.01) << i;
+  }
+}
+
+// A window that is one segment, so a part's blocks begin where the window's elements of it do.
+TEST_P(WindowsTest, ReduceScatterWithFloat8Wire_RoundsEachContributionOnce) {
+  const std::size_t hosts = GetParam();
+  Group group(hosts, Wire::kFloat8);
+  for (const ElementType type :
+       {ElementType::kFloat32, ElementType::kFloat16, ElementType::kBfloat16}) {
+    const std::size_t part = 40'003 / hosts;
+    // Without the first 7 elements of the first part, and the last of the last.
+    Call call(group, Collective::kReduceScatter, type, {.part = part, .offset = 7},
+              hosts * part - 8, 1);
+    call.start(group);
+    call.finish();
+    for (std::size_t rank = 0; rank < hosts; ++rank) {
+      const Range own = call.own(rank);
+      std::vector<Bytes> blocks(hosts, Bytes(block_bytes(own.count)));
+      std::vector<const std::byte*> sources;
+      for (std::size_t host = 0; host < hosts; ++host) {
+        narrow_to_blocks(type, blocks[host].data(),
+                         call.from(host).data() + own.begin * size_of(type), {0, own.count});
+        sources.push_back(blocks[host].data());
+      }
+      Bytes sum(own.count * size_of(type));
+      sum_of_blocks(type, sum.data(), sources, {0, own.count});
+      ASSERT_TRUE(call.result(rank) == sum) << rank;
+    }
+  }
+}
+
+TEST_P(WindowsTest, ReduceScatterOfManySegmentsWithFloat8Wire_BoundsTheError) {
+  Group group(GetParam(), Wire::kFloat8);
+  const std::size_t part = 300'007 / GetParam();
+  Call call = scatter_of_gradients(group, part);
+  call.start(group);
+  call.finish();
+  for (std::size_t rank = 0; rank < GetParam(); ++rank) {
+    const std::vector<float> right = floats_of(call.expected(rank));
+    const std::vector<float> got = floats_of(call.result(rank));
+    std::vector<double> bounds(part, 1e-6);
+    for (std::size_t host = 0; host < GetParam(); ++host) {
+      const std::vector<float> values = floats_of(call.from(host));
+      for (std::size_t i = 0; i < part; ++i)  // No value is above 8.
+        bounds[i] += std::max(std::abs(values[rank * part + i]) / 16.0, std::ldexp(8, -17));
+    }
+    for (std::size_t i = 0; i < part; ++i) ASSERT_LE(std::abs(got[i] - right[i]), bounds[i]) << i;
   }
 }
 
