@@ -109,10 +109,12 @@ class Reader {
       out_.collnet_wire = CollnetWire::kF32;
     else if (value == "bf16")
       out_.collnet_wire = CollnetWire::kBf16;
+    else if (value == "fp8")
+      out_.collnet_wire = CollnetWire::kFp8;
     else
       out_.collnet_fault = fmt::format(
-          "ZTCP_COLLNET_WIRE={} is neither f32 nor bf16; export ZTCP_COLLNET_WIRE=f32 or unset it, "
-          "on all hosts of the job",
+          "ZTCP_COLLNET_WIRE={} is neither f32, bf16 nor fp8; export ZTCP_COLLNET_WIRE=f32 or "
+          "unset it, on all hosts of the job",
           value);
   }
 

@@ -40,7 +40,7 @@ enum class HostClass : std::uint8_t { kIommu, kNoIommu, kUnprivileged };  // A, 
 enum class PollerMode : std::uint8_t { kAuto, kDedicated, kShared };
 enum class OnOff : std::uint8_t { kAuto, kOn, kOff };
 enum class Ecn : std::uint8_t { kOn, kOff };
-enum class CollnetWire : std::uint8_t { kF32, kBf16 };
+enum class CollnetWire : std::uint8_t { kF32, kBf16, kFp8 };
 enum class CongestionControl : std::uint8_t { kAuto, kCubic, kDctcp, kBbr, kSwift };
 inline constexpr std::array<std::string_view, 5> kCongestionControlNames{"auto", "cubic", "dctcp",
                                                                          "bbr", "swift"};

@@ -16,7 +16,10 @@ namespace {
 
 constexpr std::chrono::microseconds kPollInterval{50};
 
-const char* name_of(reduce::Wire wire) { return wire == reduce::Wire::kBfloat16 ? "bf16" : "f32"; }
+const char* name_of(reduce::Wire wire) {
+  if (wire == reduce::Wire::kFloat8) return "fp8";
+  return wire == reduce::Wire::kBfloat16 ? "bf16" : "f32";
+}
 
 }  // namespace
 

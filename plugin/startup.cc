@@ -102,12 +102,22 @@ void add_nccl_devices(std::vector<Device>& devices) {
   }
 }
 
+reduce::Wire wire_of(config::CollnetWire wire) {
+  switch (wire) {
+    case config::CollnetWire::kF32:
+      return reduce::Wire::kAsIs;
+    case config::CollnetWire::kBf16:
+      return reduce::Wire::kBfloat16;
+    case config::CollnetWire::kFp8:
+      return reduce::Wire::kFloat8;
+  }
+  return reduce::Wire::kAsIs;
+}
+
 CollnetSettings choose_collnet(const config::Collnet& configured,
                                const config::Environment& environment) {
-  const auto wire = environment.collnet_wire.value_or(configured.wire);
-  return {
-      .is_on = environment.collnet.value_or(configured.enabled),
-      .wire = wire == config::CollnetWire::kBf16 ? reduce::Wire::kBfloat16 : reduce::Wire::kAsIs};
+  return {.is_on = environment.collnet.value_or(configured.enabled),
+          .wire = wire_of(environment.collnet_wire.value_or(configured.wire))};
 }
 
 Told<Startup> refuse(const StartupSources& sources, const config::LoadResult& loaded,
@@ -253,6 +263,15 @@ void say_tuning(const Startup& startup, const std::string& untuned_by) {
     log::info("{}: NCCL chooses its channels", untuned_by);
 }
 
+std::string rounding_on(reduce::Wire wire) {
+  if (wire == reduce::Wire::kAsIs) return "no sum is rounded for the wire";
+  const bool is_float8 = wire == reduce::Wire::kFloat8;
+  return fmt::format(
+      "sums of floats{} of {} KiB and more travel as {} and are rounded, all else is exact",
+      is_float8 ? " of 16 and 32 bits" : "", reduce::AllReduce::kRoundedBytes >> 10U,
+      is_float8 ? "fp8" : "bf16");
+}
+
 void say_collnet(const Startup& startup) {
   if (!startup.collnet.is_on) return;
   const bool has_gpu_direct = std::ranges::any_of(
@@ -260,12 +279,7 @@ void say_collnet(const Startup& startup) {
   log::info(
       "CollNet is on: with NCCL_COLLNET_ENABLE=1, NCCL can leave all-reduce between hosts to "
       "ztcp; {}; workers for the sums of a group: {}{}",
-      startup.collnet.wire == reduce::Wire::kBfloat16
-          ? fmt::format("sums of floats of {} KiB and more travel as bf16 and are rounded, "
-                        "all else is exact",
-                        reduce::AllReduce::kRoundedBytes >> 10U)
-          : "no sum is rounded for the wire",
-      startup.collnet.workers,
+      rounding_on(startup.collnet.wire), startup.collnet.workers,
       has_gpu_direct ? "; GPUDirect RDMA is off, since ztcp reduces in host memory" : "");
 }
 

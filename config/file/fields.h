@@ -22,7 +22,7 @@ inline constexpr std::array<std::string_view, 3> kHostClassNames{"iommu", "no-io
 inline constexpr std::array<std::string_view, 3> kPollerModeNames{"auto", "dedicated", "shared"};
 inline constexpr std::array<std::string_view, 3> kOnOffNames{"auto", "on", "off"};
 inline constexpr std::array<std::string_view, 2> kEcnNames{"on", "off"};
-inline constexpr std::array<std::string_view, 2> kCollnetWireNames{"f32", "bf16"};
+inline constexpr std::array<std::string_view, 3> kCollnetWireNames{"f32", "bf16", "fp8"};
 
 constexpr std::span<const std::string_view> names_of(NicDriver) { return kNicDriverNames; }
 constexpr std::span<const std::string_view> names_of(MemifRole) { return kMemifRoleNames; }

@@ -14,6 +14,7 @@ from transfer import SWEEP, rows_are_right
 
 ON = {"ZTCP_COLLNET": "1"}
 BF16 = {**ON, "ZTCP_COLLNET_WIRE": "bf16"}
+FP8 = {**ON, "ZTCP_COLLNET_WIRE": "fp8"}
 SOCKETS = {"ZTCP_TRANSPORT": "sockets", "NCCL_SOCKET_IFNAME": "lo"}
 COLLNET = ("--op", "collnet", *SWEEP)
 # Its two halves.
@@ -64,6 +65,18 @@ def speeds():
         check("64 KiB to 128 KiB between 2 hosts with a rank each: NICs of 100000 Mb/s" in log, log)
         check(any(f"have {theirs} Mb/s together, this host's {ours}, and by that the tuner offers CollNet for different sizes" in log
                   for ours, theirs in ((25000, 100000), (100000, 25000))), log)
+
+
+def rounded_in_blocks():
+    with Fabric(3, topology="mesh") as fabric:
+        rows_are_right(fabric.run_perf(*COLLNET, "--tolerance", "0.13", env=SOCKETS | FP8, timeout_s=240))
+        check("travel as fp8 and are rounded" in fabric.log(), "the init log does not say it")
+    with Fabric(2, topology="mesh") as fabric:
+        rows_are_right(fabric.run_perf(*COLLNET, "--tolerance", "0.0625", env=FP8))
+        rows_are_right(fabric.run_perf("--op", "collnet_reduce_scatter", *SWEEP, "--tolerance", "0.0625", env=FP8))
+        # They are rounded indeed.
+        perf = fabric.start_perf(*COLLNET, env=FP8)
+        check(perf.wait(240) != 0, "sums as fp8 are exact")
 
 
 def windows():
@@ -158,5 +171,5 @@ def windows_rank_killed():
 
 
 if __name__ == "__main__":
-    main({f.__name__: f for f in (kernel_sockets, userspace_tcp, rounded, speeds, windows, windows_rounded, windows_older_tables, workers,
-                                  older_tables, configured, switched_off, misspelt, verbs, rank_killed, windows_rank_killed)})
+    main({f.__name__: f for f in (kernel_sockets, userspace_tcp, rounded, rounded_in_blocks, speeds, windows, windows_rounded, windows_older_tables,
+                                  workers, older_tables, configured, switched_off, misspelt, verbs, rank_killed, windows_rank_killed)})

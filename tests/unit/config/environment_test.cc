@@ -74,12 +74,13 @@ TEST(Environment, ReadsWhetherCollnetIsOnAndItsWire) {
   EXPECT_EQ(read({"ZTCP_COLLNET=off"}).collnet, false);
   EXPECT_EQ(read({"ZTCP_COLLNET=0"}).collnet, false);
   EXPECT_EQ(read({"ZTCP_COLLNET_WIRE=bf16"}).collnet_wire, CollnetWire::kBf16);
+  EXPECT_EQ(read({"ZTCP_COLLNET_WIRE=fp8"}).collnet_wire, CollnetWire::kFp8);
   EXPECT_EQ(read({"ZTCP_COLLNET_WIRE=f32"}).collnet_wire, CollnetWire::kF32);
   EXPECT_EQ(read({"ZTCP_COLLNET=1", "ZTCP_COLLNET_WIRE=bf16"}).collnet_fault, "");
   EXPECT_THAT(read({"ZTCP_COLLNET=yes"}).collnet_fault,
               HasSubstr("ZTCP_COLLNET=yes is neither on (1) nor off (0)"));
-  EXPECT_THAT(read({"ZTCP_COLLNET_WIRE=fp8"}).collnet_fault,
-              HasSubstr("ZTCP_COLLNET_WIRE=fp8 is neither f32 nor bf16"));
+  EXPECT_THAT(read({"ZTCP_COLLNET_WIRE=fp4"}).collnet_fault,
+              HasSubstr("ZTCP_COLLNET_WIRE=fp4 is neither f32, bf16 nor fp8"));
 }
 
 TEST(Environment, ReadsWhetherTheProcessHasAStatisticsPage) {

@@ -82,6 +82,15 @@ TEST_F(CollNetTest, Bfloat16Wire_KeepsSmallWholeNumbers) {
   expect_sums();
 }
 
+TEST_F(CollNetTest, Float8Wire_ErrsByASixteenth) {
+  collnet_.wire = reduce::Wire::kFloat8;
+  connect(2);
+  start(100'000);
+  finish();
+  expect_sums(1.0 / 16);
+  EXPECT_NE(hosts_[0].to[20], 2 * 20 + 3) << "21 and 22 have more than 4 bits";
+}
+
 TEST_F(CollNetTest, Workers_ReduceTheSame) {
   collnet_.workers = 2;
   collnet_.wire = reduce::Wire::kBfloat16;
@@ -142,11 +151,12 @@ TEST_F(CollNetTest, DifferentWires_AreRefusedByName) {
   listen(2);
   in_threads([&](std::size_t rank) {
     const CollnetSettings settings{.wire =
-                                       rank == 0 ? reduce::Wire::kAsIs : reduce::Wire::kBfloat16};
+                                       rank == 0 ? reduce::Wire::kFloat8 : reduce::Wire::kBfloat16};
     CollMeeting meeting(net_, *hosts_[rank].listening, handles_, rank, settings);
     EXPECT_FALSE(meeting.meet(std::chrono::milliseconds(500)));
   });
   EXPECT_TRUE(warned(log_, "set ZTCP_COLLNET_WIRE (or wire in [collnet]) to the same"));
+  EXPECT_TRUE(warned(log_, "sends sums as bf16, this host as fp8"));
 }
 
 // The tuner goes by the speed, and the ranks would wait for each other for ever.

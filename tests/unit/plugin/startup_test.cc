@@ -272,6 +272,14 @@ TEST_F(StartupTest, Collnet_IsSwitchedOnByTheConfig) {
   EXPECT_TRUE(says(log_, "sums of floats of 64 KiB and more travel as bf16"));
 }
 
+TEST_F(StartupTest, Collnet_SaysWhichSumsAreRoundedAsFp8) {
+  loaded_.fabric->collnet = {.enabled = true, .wire = config::CollnetWire::kFp8};
+  const auto startup = start();
+  ASSERT_TRUE(startup);
+  EXPECT_EQ(startup->collnet.wire, reduce::Wire::kFloat8);
+  EXPECT_TRUE(says(log_, "sums of floats of 16 and 32 bits of 64 KiB and more travel as fp8"));
+}
+
 // A host with CollNet over kernel sockets.
 class CollnetSizesTest : public StartupTest {
  protected:
