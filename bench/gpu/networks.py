@@ -52,6 +52,7 @@ def sockets(threads, each, channels=0):
 # All-reduce by ztcp's CollNet, everything else as NCCL chooses.
 COLLNET = {"ZTCP_COLLNET": "1", "NCCL_COLLNET_ENABLE": "1", "NCCL_ALGO": "allreduce:collnetchain"}
 BF16 = {"ZTCP_COLLNET_WIRE": "bf16"}
+FP8 = {"ZTCP_COLLNET_WIRE": "fp8"}
 
 
 NETWORKS = {
@@ -60,10 +61,14 @@ NETWORKS = {
     "ztcp-collnet": Network("ztcp's CollNet, shared memory", "ztcp", "ztcp", has_fabric=True, environment=COLLNET),
     "ztcp-collnet-bf16": Network("ztcp's CollNet, sums as bf16, shared memory", "ztcp", "ztcp", has_fabric=True,
                                  environment=COLLNET | BF16),
+    "ztcp-collnet-fp8": Network("ztcp's CollNet, sums as fp8, shared memory", "ztcp", "ztcp", has_fabric=True,
+                                environment=COLLNET | FP8),
     "ztcp-sockets-collnet": Network("ztcp's CollNet, kernel sockets", "ztcp", "ztcp",
                                     environment={"ZTCP_TRANSPORT": "sockets"} | COLLNET),
     "ztcp-sockets-collnet-bf16": Network("ztcp's CollNet, sums as bf16, kernel sockets", "ztcp", "ztcp",
                                          environment={"ZTCP_TRANSPORT": "sockets"} | COLLNET | BF16),
+    "ztcp-sockets-collnet-fp8": Network("ztcp's CollNet, sums as fp8, kernel sockets", "ztcp", "ztcp",
+                                        environment={"ZTCP_TRANSPORT": "sockets"} | COLLNET | FP8),
     "ztcp-topk": Network("ztcp, top-k gradients, shared memory", "ztcp", "ztcp", has_fabric=True, has_topk=True),
     "ztcp-sockets-topk": Network("ztcp, top-k gradients, kernel sockets", "ztcp", "ztcp", has_topk=True,
                                  environment={"ZTCP_TRANSPORT": "sockets"}),
