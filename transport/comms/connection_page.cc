@@ -72,6 +72,8 @@ ConnectionPage::ConnectionPage(const LanePlace& place, stats::Way way, Endpoint 
 void ConnectionPage::begin_round() {
   moved_bytes_ = 0;
   is_window_shut_ = false;
+  has_stream_ = false;
+  is_all_acked_ = true;
   for (const std::unique_ptr<Flow>& flow : flows_)
     if (flow != nullptr) flow->is_seen = false;
 }
@@ -80,6 +82,8 @@ void ConnectionPage::note_stream(TimePoint now, std::size_t index, const Stream&
   const StreamStatistics from = stream.stream_statistics(now);
   moved_bytes_ += from.sent_bytes + from.received_bytes;
   is_window_shut_ |= from.is_window_shut && from.unsent_bytes != 0;
+  has_stream_ = true;
+  is_all_acked_ &= from.in_flight_bytes == 0 && from.unsent_bytes == 0;
   add_waits(index, from);
   if (!row_) return;
   Flow* const seen = flow(index, from);
@@ -191,11 +195,16 @@ stats::Waiting ConnectionPage::waiting_for(const Values& values) const {
     case msg::Awaited::kPeerReceive:
       return stats::Waiting::kPeerReceive;
     case msg::Awaited::kNetwork:
-      return is_window_shut_ ? stats::Waiting::kPeerWindow : stats::Waiting::kNetwork;
+      return is_window_shut_ || peers_kernel_has_all() ? stats::Waiting::kPeerWindow
+                                                       : stats::Waiting::kNetwork;
     case msg::Awaited::kApplication:
       return stats::Waiting::kApplication;
   }
   return stats::Waiting::kNothing;
+}
+
+bool ConnectionPage::peers_kernel_has_all() const {
+  return connection_.way == stats::Way::kSend && has_stream_ && is_all_acked_;
 }
 
 Duration ConnectionPage::usual_latency() const {

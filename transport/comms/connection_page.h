@@ -88,6 +88,8 @@ class ConnectionPage {
   ConnectionPage(const LanePlace& place, stats::Way way, Endpoint remote,
                  std::uint64_t communicator);
   stats::Waiting waiting_for(const Values& values) const;
+  // No byte of a message is on its way: the peer's kernel holds all that its process has not read.
+  bool peers_kernel_has_all() const;
   // Updates the marks of slow and stalled messages in the record.
   void judge(TimePoint now, const Values& values, DeferredLog& log);
   // p99 of the messages so far, of the size class with the longest; zero: too few were measured.
@@ -132,6 +134,8 @@ class ConnectionPage {
   // All flows together, in this round.
   std::uint64_t moved_bytes_ = 0;
   bool is_window_shut_ = false;
+  bool has_stream_ = false;
+  bool is_all_acked_ = true;
   std::uint64_t moved_before_ = 0;
   TimePoint moved_at_{};
 };

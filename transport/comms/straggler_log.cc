@@ -35,7 +35,7 @@ const char* reason(stats::Waiting waiting) {
     case stats::Waiting::kApplication:
       return "data is here, and this rank has posted no receive";
     case stats::Waiting::kPeerWindow:
-      return "the peer's process reads nothing: its TCP window is closed";
+      return "the peer's process reads nothing, though its host's kernel answers";
     case stats::Waiting::kConnecting:
       return "the connection is not open yet";
     case stats::Waiting::kThisHost:

@@ -40,7 +40,7 @@ enum class Waiting : std::uint8_t {
   kPeerReceive = 2,  // A send: the peer has posted no receive (no credit).
   kNetwork = 3,      // Bytes are in flight, or are being sent again.
   kApplication = 4,  // Data or credit is there, and this side has nothing posted.
-  kPeerWindow = 5,   // The peer's TCP has closed its window.
+  kPeerWindow = 5,   // The peer's process reads nothing: its kernel holds all, or shut the window.
   kConnecting = 6,
   kThisHost = 7,  // This process's threads run late.
 };

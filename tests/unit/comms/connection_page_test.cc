@@ -73,6 +73,7 @@ class ConnectionPageTest : public testing::Test {
 TEST_F(ConnectionPageTest, ListsConnectionAndFlow) {
   stream_.now.rtt = std::chrono::microseconds(40);
   stream_.now.sent_bytes = 1000;
+  stream_.now.in_flight_bytes = 100;
   stream_.now.congestion_control = "bbr";
   refresh(kPageOpened + milliseconds(3), in_flight(msg::Awaited::kNetwork));
   const stats::Snapshot snapshot = read();
@@ -144,6 +145,27 @@ TEST_F(ConnectionPageTest, ShutWindowIsTheReasonToWait) {
   stream_.now.unsent_bytes = 10;
   refresh(kPageOpened, in_flight(msg::Awaited::kNetwork));
   EXPECT_EQ(read().connections[0].waiting, stats::Waiting::kPeerWindow);
+}
+
+// The kernel of a stopped process acknowledges bytes until its buffers are full.
+TEST_F(ConnectionPageTest, ASendWhoseBytesAreAllAcknowledgedWaitsForThePeersProcess) {
+  refresh(kPageOpened, in_flight(msg::Awaited::kNetwork));
+  EXPECT_EQ(read().connections[0].waiting, stats::Waiting::kPeerWindow);
+  stream_.now.in_flight_bytes = 1448;
+  refresh(kPageOpened, in_flight(msg::Awaited::kNetwork));
+  EXPECT_EQ(read().connections[0].waiting, stats::Waiting::kNetwork);
+  stream_.now.in_flight_bytes = 0;
+  stream_.now.unsent_bytes = 1;
+  refresh(kPageOpened, in_flight(msg::Awaited::kNetwork));
+  EXPECT_EQ(read().connections[0].waiting, stats::Waiting::kNetwork);
+  refresh(kPageOpened, in_flight(msg::Awaited::kNetwork), /*has_stream=*/false);
+  EXPECT_EQ(read().connections[0].waiting, stats::Waiting::kNetwork) << "all flows are lost";
+}
+
+TEST_F(ConnectionPageTest, AReceiveOfAMessageThatHasBegunWaitsForTheNetwork) {
+  connection_ = ConnectionPage::open(place_, stats::Way::kReceive, kPagePeer, 77);
+  refresh(kPageOpened, in_flight(msg::Awaited::kNetwork));
+  EXPECT_EQ(read().connections[0].waiting, stats::Waiting::kNetwork);
 }
 
 TEST_F(ConnectionPageTest, TellsWaitsForCreditAndForThePeersWindow) {

@@ -4,6 +4,7 @@
 // Messages that wait: for a peer's window, receive, data or acknowledgement, or for this process.
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -38,7 +39,7 @@ struct WaitText {
   const char* command;
 };
 
-WaitText words_of(Waiting waiting) {
+WaitText words_of(Waiting waiting, stats::Way way) {
   switch (waiting) {
     case Waiting::kPeerData:
       return {Rule::kNoData,
@@ -52,8 +53,8 @@ WaitText words_of(Waiting waiting) {
               "ztcp_stat why  # on that host"};
     case Waiting::kPeerWindow:
       return {Rule::kZeroWindow,
-              "has kept its TCP window closed for {}: its process does not read, it is stopped or "
-              "its threads get no CPU",
+              "has read nothing for {}, though its host's kernel answers: its process is "
+              "stopped, or its threads get no CPU",
               "ztcp_stat why  # on that host"};
     case Waiting::kApplication:
       return {Rule::kApplication,
@@ -70,6 +71,12 @@ WaitText words_of(Waiting waiting) {
     case Waiting::kNothing:
       break;
   }
+  // A receiver sees that bytes are missing, not whether they were sent.
+  if (way == stats::Way::kReceive)
+    return {Rule::kSilent,
+            "has sent a part of a message and nothing more for {}: its process is stopped or dead, "
+            "its host is down, or packets are dropped on the way",
+            "ping; ztcp_stat why  # on that host"};
   return {Rule::kSilent,
           "has acknowledged nothing for {} although bytes are in flight: host down, link cut, or "
           "packets are dropped on the way",
@@ -112,19 +119,22 @@ void find_zero_windows(const Case& one, Findings& findings) {
 }
 
 void find_waits(const Case& one, Findings& findings) {
-  std::map<std::pair<std::string, Waiting>, Wait> waits;
+  std::map<std::tuple<std::string, Waiting, stats::Way>, Wait> waits;
   for (const stats::Connection& connection : one.now().connections) {
     if (connection.waiting == Waiting::kNothing) continue;
     if (connection.progress_ns < kNoteNs && !connection.is_stalled) continue;
-    Wait& wait = waits[{peer_host(connection), connection.waiting}];
+    const stats::Way way =
+        connection.waiting == Waiting::kNetwork ? connection.way : stats::Way::kSend;
+    Wait& wait = waits[{peer_host(connection), connection.waiting, way}];
     if (wait.worst == nullptr || connection.progress_ns > wait.worst->progress_ns)
       wait.worst = &connection;
     ++wait.connections;
     wait.is_stalled |= connection.is_stalled;
   }
   for (const auto& [key, wait] : waits) {
-    const WaitText words = words_of(key.second);
-    const bool is_fault = wait.is_stalled || wait.worst->progress_ns >= fault_after(key.second);
+    const auto& [host, waiting, way] = key;
+    const WaitText words = words_of(waiting, way);
+    const bool is_fault = wait.is_stalled || wait.worst->progress_ns >= fault_after(waiting);
     const bool is_silent = words.rule == Rule::kSilent;
     findings.push_back(
         {is_fault && is_silent ? Severity::kSevere

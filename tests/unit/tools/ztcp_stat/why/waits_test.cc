@@ -23,6 +23,27 @@ TEST(Waits, SilentPeerIsSevereAfterASecond) {
   EXPECT_NE(finding.text.find("acknowledged nothing for 1.5 s"), std::string::npos);
 }
 
+TEST(Waits, ReceiverDoesNotClaimThatBytesAreUnacknowledged) {
+  Looks looks(2);
+  looks.now().connections[1].peer_host = looks.now().connections[0].peer_host;
+  wait_for(looks.now().connections[0], Waiting::kNetwork, 1.5);
+  wait_for(looks.now().connections[1], Waiting::kNetwork, 2);
+  looks.now().connections[1].way = stats::Way::kReceive;
+  const Findings findings = looks.findings();
+  ASSERT_EQ(count(findings, Rule::kSilent), 2u);
+  EXPECT_NE(findings[0].text.find("sent a part of a message and nothing more for 2 s"),
+            std::string::npos);
+  EXPECT_NE(findings[1].text.find("acknowledged nothing for 1.5 s"), std::string::npos);
+}
+
+TEST(Waits, StoppedPeerIsNoFaultOfTheNetwork) {
+  Looks looks;
+  wait_for(looks.now().connections[0], Waiting::kPeerWindow, 1.5);
+  const Finding finding = first(looks.findings(), Rule::kZeroWindow);
+  EXPECT_EQ(finding.severity, Severity::kWarning);
+  EXPECT_NE(finding.text.find("though its host's kernel answers"), std::string::npos);
+}
+
 TEST(Waits, PeersDataAndReceiveAreFaultsAfterFiveSeconds) {
   for (const auto& [waiting, rule] : {std::pair{Waiting::kPeerData, Rule::kNoData},
                                       std::pair{Waiting::kPeerReceive, Rule::kNoReceive}}) {
