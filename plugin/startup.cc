@@ -345,7 +345,15 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
                               environment.transport == TransportRequest::kVerbs;
   if (may_do_without && loaded.without_nics) loaded.fabric = std::move(loaded.without_nics);
   if (loaded.fabric) number_rails(*loaded.fabric);
-  if (is_missing && may_do_without) loaded.fabric.emplace();
+  if (is_missing && may_do_without) {
+    loaded.fabric.emplace();
+    // Its cluster key and timeouts may be what this host was to have.
+    if (environment.config_path != config::kDefaultPath)
+      log::warn(
+          "ZTCP_CONFIG={}: no such file, so ZTCP_TRANSPORT={} goes on with the defaults, without a "
+          "cluster key; correct the path, or unset ZTCP_CONFIG",
+          environment.config_path, environment.transport_text);
+  }
   if (is_missing && !loaded.fabric && environment.transport != TransportRequest::kUnknown)
     return report(
         Errc::kBadConfig,

@@ -73,6 +73,14 @@ TEST_F(TwoTransportsStart, SocketsByNameNeedNoConfig) {
   EXPECT_TRUE(log_.warnings().empty()) << log_.warned();
 }
 
+TEST_F(TwoTransportsStart, AMissingConfigThatTheUserNamedIsReported) {
+  break_config(config::LoadFailure::kMissing, {});
+  environment_.config_path = "/etc/ztcp.cnf";
+  ask_for(config::TransportRequest::kSockets, "sockets");
+  ASSERT_TRUE(start());
+  EXPECT_TRUE(contains(log_.warned(), "ZTCP_CONFIG=/etc/ztcp.cnf: no such file")) << log_.warned();
+}
+
 // Its cluster key and timeouts apply all the same.
 TEST_F(TwoTransportsStart, SocketsByNameTakeInterfacesWhereTheConfigHasNone) {
   std::erase_if(loaded_.fabric->nics,
