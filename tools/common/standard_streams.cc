@@ -4,9 +4,19 @@
 
 #include <cstdio>
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 namespace ztcp::tools {
+namespace {
+
+// False only for a pipe that no process reads.
+bool has_reader(int fd) {
+  pollfd state{fd, POLLOUT, 0};
+  return ::poll(&state, 1, 0) < 0 || (state.revents & (POLLERR | POLLHUP)) == 0;
+}
+
+}  // namespace
 
 void keep_standard_streams() {
   // open() returns the lowest free number.
@@ -19,10 +29,10 @@ bool has_kept_output(const char* program) {
   // An earlier flush may have failed already.
   const bool is_flushed = std::fflush(stdout) == 0;
   if (is_flushed && std::ferror(stdout) == 0) return true;
-  std::fprintf(stderr,
-               "%s: not all of its output could be written to standard output: is the disk full? "
-               "df shows it\n",
-               program);
+  std::fprintf(stderr, "%s: not all of its output could be written to standard output: %s\n",
+               program,
+               has_reader(STDOUT_FILENO) ? "is the disk full? df shows it"
+                                         : "the program that read the pipe has ended");
   return false;
 }
 

@@ -8,8 +8,8 @@ namespace ztcp::tools {
 // numbers, and output would be written into them. Call first in main().
 void keep_standard_streams();
 
-// False, with an error on stderr, if some output to stdout could not be written (a full disk): its
-// reader must not take it for complete. Call last in main().
+// False, with an error on stderr, if some output to stdout could not be written (a full disk, a
+// pipe without a reader): its reader must not take it for complete. Call last in main().
 bool has_kept_output(const char* program);
 
 }  // namespace ztcp::tools

@@ -2,6 +2,7 @@
 // Copyright the ztcp authors
 #include "tools/common/standard_streams.h"
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
@@ -46,6 +47,21 @@ TEST(StandardStreams, OpenStreamsAreNotChanged) {
 TEST(StandardStreams, LostOutputIsReported) {
   EXPECT_EXIT(print_into("/dev/null"), testing::ExitedWithCode(0), "^$");
   EXPECT_EXIT(print_into("/dev/full"), testing::ExitedWithCode(1), "prog: not all of its output");
+}
+
+[[noreturn]] void print_into_a_pipe_without_a_reader() {
+  int ends[2];
+  if (::pipe(ends) != 0) std::exit(2);
+  ::close(ends[0]);
+  std::signal(SIGPIPE, SIG_IGN);
+  ::dup2(ends[1], STDOUT_FILENO);
+  std::fputs("x", stdout);
+  std::exit(has_kept_output("prog") ? 0 : 1);
+}
+
+TEST(StandardStreams, APipeWithoutAReaderIsNoFullDisk) {
+  EXPECT_EXIT(print_into_a_pipe_without_a_reader(), testing::ExitedWithCode(1),
+              "prog: .*the program that read the pipe has ended");
 }
 
 [[noreturn]] void flush_into_a_full_disk() {
