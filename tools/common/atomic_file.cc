@@ -42,11 +42,19 @@ bool may_be_replaced(const std::string& path) {
   return good;
 }
 
+tl::unexpected<Error> link_to_file() {
+  return fail(Errc::kRefused, "it is a symbolic link to a file; name the file itself");
+}
+
+tl::unexpected<Error> other_content() {
+  return fail(Errc::kRefused, "its content is not a report; not changed, name another file");
+}
+
 Status write_to_device(const std::string& path, std::string_view text) {
   const int fd = ::open(path.c_str(), O_WRONLY | kNoTrap);
   if (fd < 0) return fail_errno("open");
   struct stat facts {};
-  Status status = fail(Errc::kRefused, "it is a symbolic link to a file; name the file itself");
+  Status status = link_to_file();
   if (::fstat(fd, &facts) != 0) {
     status = fail_errno("fstat");
   } else if (S_ISBLK(facts.st_mode)) {
@@ -57,6 +65,19 @@ Status write_to_device(const std::string& path, std::string_view text) {
   }
   ::close(fd);
   return status;
+}
+
+// A path for the report before its rename. The name contains this process's id, so a file left by
+// an earlier process with the same id can be removed.
+std::string temporary_of(const std::string& path) {
+  return path + "." + std::to_string(::getpid()) + ".tmp";
+}
+
+Result<int> open_temporary(const std::string& temporary) {
+  ::unlink(temporary.c_str());
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) return fail_errno("open");
+  return fd;
 }
 
 // A rename is durable only after its folder is synced.
@@ -85,15 +106,29 @@ Status write_report(const std::string& path, std::string_view json) {
   const bool there = ::lstat(path.c_str(), &facts) == 0;
   if (!there && errno != ENOENT) return fail_errno("open");
   if (there && !S_ISREG(facts.st_mode)) return write_to_device(path, json);
-  if (there && !may_be_replaced(path))
-    return fail(Errc::kRefused, "its content is not a report; not changed, name another file");
-  // The name contains this process's id, so a file left by an earlier process with the same id can
-  // be removed.
-  const std::string temporary = path + "." + std::to_string(::getpid()) + ".tmp";
-  ::unlink(temporary.c_str());
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd < 0) return fail_errno("open");
+  if (there && !may_be_replaced(path)) return other_content();
+  const std::string temporary = temporary_of(path);
+  const int fd = ZTCP_TRY(open_temporary(temporary));
   return put_in_place(fd, write_all(fd, json), temporary, path);
+}
+
+Status can_write_report(const std::string& path) {
+  struct stat facts {};
+  const bool there = ::lstat(path.c_str(), &facts) == 0;
+  if (!there && errno != ENOENT) return fail_errno("open");
+  if (there && S_ISDIR(facts.st_mode)) return fail(Errc::kSystem, "open", EISDIR);
+  if (there && S_ISLNK(facts.st_mode)) {
+    if (::stat(path.c_str(), &facts) != 0) return fail_errno("stat");
+    if (S_ISREG(facts.st_mode)) return link_to_file();
+    return {};
+  }
+  if (there && !S_ISREG(facts.st_mode)) return {};
+  if (there && !may_be_replaced(path)) return other_content();
+  const std::string temporary = temporary_of(path);
+  const int fd = ZTCP_TRY(open_temporary(temporary));
+  ::close(fd);
+  ::unlink(temporary.c_str());
+  return {};
 }
 
 }  // namespace ztcp::tools

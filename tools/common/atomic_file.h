@@ -21,4 +21,8 @@ Status write_atomically(const std::string& path, std::string_view text);
 // to files are not followed. Errc::kRefused: Error::where has the reason.
 Status write_report(const std::string& path, std::string_view json);
 
+// An error if write_report() could not write to `path` now; changes nothing. A tool calls it before
+// long work, so that its result is not lost. Devices and pipes pass.
+Status can_write_report(const std::string& path);
+
 }  // namespace ztcp::tools

@@ -19,6 +19,7 @@
 #include <fmt/ranges.h>
 
 #include "config/schema.h"
+#include "tools/common/atomic_file.h"
 #include "tools/common/quantity.h"
 #include "tools/ztcp_perf/environment.h"
 #include "tools/ztcp_perf/failure.h"
@@ -155,6 +156,17 @@ Rendezvous parse_rendezvous(const std::string& text) {
   return {host, static_cast<std::uint16_t>(port)};
 }
 
+std::string json_failure(const std::string& path, const Error& error) {
+  return fmt::format("--json {}: {}", path,
+                     error.code == Errc::kRefused ? error.where : std::strerror(error.sys_errno));
+}
+
+void check_json_path(const std::string& path) {
+  if (path.empty() || path == "-") return;
+  if (const Status can = tools::can_write_report(path); !can)
+    fail("{}", json_failure(path, can.error()));
+}
+
 std::string default_plugin() {
   std::array<char, 4096> self;
   const ssize_t size = readlink("/proc/self/exe", self.data(), self.size());
@@ -270,6 +282,7 @@ Options parse_options(int argc, char** argv) {
   if (o.op == Op::kPing && iters->count() == 0) o.iters = 1000;
   place_rank(o, rendezvous, secret_file);
   check_values(o);
+  if (o.rank.value_or(0) == 0) check_json_path(o.json);
   return o;
 }
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/result.h"
+
 namespace ztcp::perf {
 
 enum class Op : std::uint8_t {
@@ -87,6 +89,12 @@ struct Rendezvous {
 Rendezvous parse_rendezvous(const std::string& text);
 // The plugin that is used without --plugin.
 std::string default_plugin();
+
+// "--json FILE: why", for the failure to write that file.
+std::string json_failure(const std::string& path, const Error& error);
+// Throws Failure if no report could be written to `path`, so that no long run loses its results.
+// "" and "-" pass.
+void check_json_path(const std::string& path);
 
 // Sets this process's place among the ranks: from --rank, `rendezvous` (HOST:PORT) and
 // `secret_file`, of which each may be empty, completed from a launcher's variables. Leaves

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdio>
-#include <cstring>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -172,9 +171,7 @@ void Report::write_json() const {
     return;
   }
   if (const Status written = tools::write_report(options_.json, text); !written)
-    fail("--json {}: {}", options_.json,
-         written.error().code == Errc::kRefused ? written.error().where
-                                                : std::strerror(written.error().sys_errno));
+    fail("{}", json_failure(options_.json, written.error()));
 }
 
 }  // namespace ztcp::perf

@@ -108,9 +108,7 @@ class Job final : public RankWork {
     if (path == "-") {
       std::fputs(text.c_str(), stdout);
     } else if (const Status written = tools::write_report(path, text); !written) {
-      fail("--json {}: {}", path,
-           written.error().code == Errc::kRefused ? written.error().where
-                                                  : std::strerror(written.error().sys_errno));
+      fail("{}", json_failure(path, written.error()));
     }
   }
 

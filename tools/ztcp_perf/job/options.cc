@@ -102,6 +102,7 @@ JobOptions parse_job_options(int argc, char** argv) {
   if (rank >= 0) o.run.rank = rank;
   place_rank(o.run, rendezvous, secret_file);
   check_values(o);
+  if (o.run.rank.value_or(0) == 0) check_json_path(o.run.json);
   return o;
 }
 

@@ -218,6 +218,7 @@ ProbeOptions parse_probe_options(int argc, char** argv) {
     std::exit(app.exit(error) == 0 ? kExitGood : kExitUsage);
   }
   complete(o, raw);
+  if (!o.is_agent && o.rank == 0) check_json_path(o.json);
   return o;
 }
 

@@ -84,9 +84,7 @@ int conclude(const ProbeOptions& options, const Results& results, bool is_measur
   if (options.json == "-") {
     std::fputs(text.c_str(), stdout);
   } else if (const Status written = tools::write_report(options.json, text); !written) {
-    fail("--json {}: {}", options.json,
-         written.error().code == Errc::kRefused ? written.error().where
-                                                : std::strerror(written.error().sys_errno));
+    fail("{}", json_failure(options.json, written.error()));
   }
   return exit_code;
 }

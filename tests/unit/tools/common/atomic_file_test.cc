@@ -110,6 +110,25 @@ TEST(Report, PipesAndDevicesAreWrittenToAndKept) {
   EXPECT_FALSE(write_report(tree.root(), "{}"));
 }
 
+TEST(Report, WhetherItCanBeWrittenIsKnownBefore) {
+  test::Tree tree;
+  EXPECT_TRUE(can_write_report(tree.path("a.json")));
+  EXPECT_EQ(entries_of(tree.root()), 0U) << "nothing is left";
+  EXPECT_TRUE(can_write_report("/dev/null"));
+  EXPECT_FALSE(can_write_report(tree.path("missing/a.json")));
+  EXPECT_FALSE(can_write_report(tree.root()));
+  tree.add_file("passwd", "root:x:0:0\n");
+  ASSERT_FALSE(can_write_report(tree.path("passwd")));
+  EXPECT_EQ(can_write_report(tree.path("passwd")).error().code, Errc::kRefused);
+  tree.add_file("b.json", "{}");
+  EXPECT_TRUE(can_write_report(tree.path("b.json")));
+  EXPECT_EQ(test::Tree::read(tree.path("b.json")), "{}");
+  fs::create_symlink(tree.path("b.json"), tree.path("link"));
+  EXPECT_EQ(can_write_report(tree.path("link")).error().code, Errc::kRefused);
+  fs::create_symlink("/dev/null", tree.path("null"));
+  EXPECT_TRUE(can_write_report(tree.path("null")));
+}
+
 // A loop device without a file behind it: nothing can be damaged.
 TEST(Report, DisksAreNotWrittenTo) {
   const test::Tree tree;

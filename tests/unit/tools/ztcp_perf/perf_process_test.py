@@ -511,6 +511,12 @@ class Failures(unittest.TestCase):
         self.assertEqual(code, 130)
         self.assertEqual(errors.strip(), "ztcp_perf: stopped by Interrupt")
 
+    def test_a_report_that_cannot_be_written_ends_the_run_before_it_begins(self):
+        result = perf("--max", "64", "--json", "/nonexistent/report.json")
+        self.assertEqual(result.returncode, 2)
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(result.stderr, "ztcp_perf: --json /nonexistent/report.json: No such file or directory\n")
+
     def test_a_signal_ends_an_exchange_that_never_waits(self):
         common = ("--ranks", "2", "--rendezvous", f"127.0.0.1:{free_port()}", "--op", "sendrecv", *self.LONG[:-1], "2000000000")
         ranks = [start("--rank", str(rank), *common, plugin=FAULTY, ZTCP_FAULTY_INNER=REFERENCE, ZTCP_FAULTY_RANK="all",

@@ -187,9 +187,10 @@ class Hosts(unittest.TestCase):
         ended(process)
         wait_until(lambda: not any(map(is_running, started)))
 
-    def test_an_unwritable_report_is_said(self):
+    def test_an_unwritable_report_is_said_before_the_measurement(self):
         result = probe("--hosts", self.hosts, "--ssh", f"{sys.executable} {SSH}", *QUICK, "--json", "/nowhere/report.json")
-        self.assertEqual(result.returncode, 3, result)
+        self.assertEqual(result.returncode, 2, result)
+        self.assertEqual(result.stdout, "")
         self.assertIn("--json /nowhere/report.json: No such file or directory", result.stderr)
 
 
