@@ -66,7 +66,8 @@ int secret_pipe(const std::string& secret) {
   for (std::string& argument : arguments) raw.push_back(argument.data());
   raw.push_back(nullptr);
   execv("/proc/self/exe", raw.data());
-  std::fprintf(stderr, "ztcp_perf: rank %d: cannot start: %s\n", rank, std::strerror(errno));
+  std::fprintf(stderr, "ztcp_perf: rank %d: cannot start: /proc/self/exe: %s%s\n", rank,
+               std::strerror(errno), errno == ENOENT ? "; is /proc mounted?" : "");
   _exit(kExitFailed);
 }
 
@@ -101,7 +102,9 @@ class Family {
     int code = kExitOk;
     for (std::size_t rank = 0; rank < children_.size(); ++rank) {
       const Child& child = children_[rank];
-      if (WIFSIGNALED(child.status)) {
+      if (WIFSIGNALED(child.status) && was_terminated_by_us(child)) {
+        if (code == kExitOk) code = kExitStopped;
+      } else if (WIFSIGNALED(child.status)) {
         if (ended_by_us(child))
           std::fprintf(stderr, "ztcp_perf: rank %zu (pid %d) did not end and was killed\n", rank,
                        child.pid);
@@ -115,14 +118,20 @@ class Family {
     }
     return code;
   }
+  void mark_terminated() { terminated_by_us_ = true; }
   void mark_killed() { killed_by_us_ = true; }
 
  private:
+  // Before it could install a handler.
+  bool was_terminated_by_us(const Child& child) const {
+    return terminated_by_us_ && WTERMSIG(child.status) == SIGTERM;
+  }
   bool ended_by_us(const Child& child) const {
     return killed_by_us_ && WTERMSIG(child.status) == SIGKILL;
   }
 
   std::vector<Child> children_;
+  bool terminated_by_us_ = false;
   bool killed_by_us_ = false;
 };
 
@@ -152,8 +161,12 @@ int launch_local_ranks(const Options& options, int argc, char** argv) {
   const pid_t self = getpid();
   Family family(static_cast<std::size_t>(options.ranks));
   bool interrupted = false;
+  const auto note = [&interrupted](int signal) {
+    interrupted = is_to_stop(signal);
+    if (interrupted) std::fprintf(stderr, "ztcp_perf: stopped by %s\n", strsignal(signal));
+  };
   for (int rank = 0; rank < options.ranks && !interrupted; ++rank) {
-    interrupted = is_to_stop(wait_signal(watched, 0ms));
+    note(wait_signal(watched, 0ms));
     const int secret_fd = secret_pipe(secret);
     const pid_t pid = fork();
     if (pid == 0) become_rank(rank, listener, secret_fd, options.command, self, former, argc, argv);
@@ -171,9 +184,7 @@ int launch_local_ranks(const Options& options, int argc, char** argv) {
   close(listener.fd);
 
   while (family.running() > 0 && !interrupted && !family.any_failed()) {
-    const int signal = wait_signal(watched, 1000ms);
-    interrupted = is_to_stop(signal);
-    if (interrupted) std::fprintf(stderr, "ztcp_perf: stopped by %s\n", strsignal(signal));
+    note(wait_signal(watched, 1000ms));
     family.reap();
   }
   // A rank failed, or the user wants to stop. The other ranks hear of it from each other and end
@@ -183,6 +194,7 @@ int launch_local_ranks(const Options& options, int argc, char** argv) {
   while (family.running() > 0) {
     const auto waited = Clock::now() - began;
     if (!terminated && (interrupted || waited > 1s)) {
+      family.mark_terminated();
       family.signal_all(SIGTERM);
       terminated = true;
     }

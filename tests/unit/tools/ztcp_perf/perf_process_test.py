@@ -511,6 +511,14 @@ class Failures(unittest.TestCase):
         self.assertEqual(code, 130)
         self.assertEqual(errors.strip(), "ztcp_perf: stopped by Interrupt")
 
+    def test_an_early_interrupt_names_no_rank(self):
+        for step in range(16):
+            run = start("--ranks", "3", *self.LONG)
+            time.sleep(step * 0.006)
+            run.send_signal(signal.SIGINT)
+            _, errors = run.communicate(timeout=LIMIT_S)
+            self.assertNotIn("was killed", errors)
+
     def test_a_report_that_cannot_be_written_ends_the_run_before_it_begins(self):
         result = perf("--max", "64", "--json", "/nonexistent/report.json")
         self.assertEqual(result.returncode, 2)
