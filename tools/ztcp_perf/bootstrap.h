@@ -19,10 +19,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "tools/ztcp_perf/failure.h"
 #include "tools/ztcp_perf/frame_reader.h"
 #include "tools/ztcp_perf/options.h"
 #include "tools/ztcp_perf/secret.h"
@@ -82,7 +84,7 @@ class Bootstrap {
   // beat(): other ranks wait meanwhile.
   template <class Work>
   std::invoke_result_t<Work> beat_during(Work work) {
-    auto result = std::async(std::launch::async, std::move(work));
+    auto result = start(std::move(work));
     while (result.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) beat();
     return result.get();
   }
@@ -93,6 +95,16 @@ class Bootstrap {
   void abort(const std::string& reason) noexcept;
 
  private:
+  template <class Work>
+  static std::future<std::invoke_result_t<Work>> start(Work work) {
+    try {
+      return std::async(std::launch::async, std::move(work));
+    } catch (const std::system_error& error) {
+      fail("cannot start a thread: {}; raise ulimit -u, pids.max of the job's cgroup, or ulimit -v",
+           error.code().message());
+    }
+  }
+
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::seconds kGreetingTimeout{5};
   // One connection: at rank 0 to every other rank, elsewhere to rank 0.

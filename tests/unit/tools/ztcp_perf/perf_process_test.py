@@ -525,6 +525,13 @@ class Failures(unittest.TestCase):
         self.assertEqual(result.stdout, "")
         self.assertEqual(result.stderr, "ztcp_perf: --json /nonexistent/report.json: No such file or directory\n")
 
+    def test_a_thread_that_cannot_start_is_named(self):
+        # Stacks of threads have this size, more than there are addresses.
+        result = subprocess.run(["sh", "-c", 'ulimit -S -s 1125899906842624; exec "$@"', "sh", PERF, "--plugin", REFERENCE, "--max", "64"],
+                                env=environment(), text=True, capture_output=True, timeout=LIMIT_S, check=False)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("cannot start a thread: Resource temporarily unavailable; raise ulimit -u", result.stderr)
+
     def test_a_signal_ends_an_exchange_that_never_waits(self):
         common = ("--ranks", "2", "--rendezvous", f"127.0.0.1:{free_port()}", "--op", "sendrecv", *self.LONG[:-1], "2000000000")
         ranks = [start("--rank", str(rank), *common, plugin=FAULTY, ZTCP_FAULTY_INNER=REFERENCE, ZTCP_FAULTY_RANK="all",
