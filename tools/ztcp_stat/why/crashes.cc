@@ -32,7 +32,7 @@ void find_crashes(const Look& look, Findings& findings) {
         std::max<std::int64_t>(look.realtime_ns - process.updated_realtime_ns, 0);
     findings.push_back(
         {Severity::kSevere, Rule::kCrashed, process_name(process),
-         fmt::format("died {} ago without ending: killed, crashed or out of memory",
+         fmt::format("died {} ago without ending: killed, crashed, out of memory or _exit()",
                      time_text(static_cast<std::uint64_t>(ago))),
          fmt::format("ztcp_stat --after-crash {}; dmesg | grep -i kill", page.file.string()),
          -static_cast<double>(ago)});
