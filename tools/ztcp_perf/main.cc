@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <sys/prctl.h>
 
 #include "tools/common/standard_streams.h"
 #include "tools/ztcp_perf/failure.h"
@@ -15,6 +16,8 @@
 int main(int argc, char** argv) {
   using namespace ztcp::perf;
   ztcp::tools::keep_standard_streams();
+  // The launcher runs ranks as /proc/self/exe, and ps, top and ztcp_stat would show "exe".
+  prctl(PR_SET_NAME, "ztcp_perf");
   if (argc > 1 && std::strcmp(argv[1], "probe") == 0) return probe::run_probe(argc - 1, argv + 1);
   if (argc > 1 && std::strcmp(argv[1], "check-job") == 0) return job::run_check_job(argc, argv);
   try {

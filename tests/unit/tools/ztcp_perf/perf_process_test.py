@@ -511,6 +511,18 @@ class Failures(unittest.TestCase):
         self.assertEqual(code, 130)
         self.assertEqual(errors.strip(), "ztcp_perf: stopped by Interrupt")
 
+    def test_ranks_have_the_name_of_the_program(self):
+        names = []
+
+        def read_names(run, ranks):
+            for rank in ranks:
+                with open(f"/proc/{rank}/comm") as file:
+                    names.append(file.read())
+            run.send_signal(signal.SIGINT)
+
+        self.end_with(2, read_names)
+        self.assertEqual(names, ["ztcp_perf\n"] * 2)
+
     def test_an_early_interrupt_names_no_rank(self):
         for step in range(16):
             run = start("--ranks", "3", *self.LONG)
