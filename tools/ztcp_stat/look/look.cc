@@ -37,6 +37,8 @@ char state_of(const stats::Process& process) {
 std::string reason_of(const Error& error) {
   if (error.sys_errno != 0)
     return fmt::format("{}: {}", error.where, std::strerror(error.sys_errno));
+  // A file is no peer, which describe() would name.
+  if (error.code == Errc::kProtocol) return error.where;
   return fmt::format("{} ({})", describe(error.code), error.where);
 }
 

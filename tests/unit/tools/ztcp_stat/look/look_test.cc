@@ -63,7 +63,7 @@ TEST(Look, DamagedPageIsListedWithItsError) {
   const auto look = look_at(selection);
   ASSERT_TRUE(look);
   ASSERT_EQ(look->pages.size(), 1u);
-  EXPECT_FALSE(look->pages[0].error.empty());
+  EXPECT_EQ(look->pages[0].error, "not a statistics page of ztcp");
   EXPECT_EQ(look->pages[0].file, selection.crash_file);
 }
 
