@@ -39,6 +39,7 @@ Json names_json(const std::vector<std::size_t>& members, const Merged& merged) {
 }  // namespace
 
 std::string to_text(const Merged& merged) {
+  if (merged.hosts.empty()) return "no report could be read\n";
   std::string text;
   for (const Difference& difference : merged.differences) {
     text += title_of(difference.name, difference.where) + "\n";

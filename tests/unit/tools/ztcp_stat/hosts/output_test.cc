@@ -50,5 +50,9 @@ TEST(HostsOutput, EqualHostsAreSaidToBe) {
   EXPECT_EQ(to_text(merge({{"a", {}}, {"b", {}}})), "2 hosts, 0 checks: all are equal\n");
 }
 
+TEST(HostsOutput, NoHostIsNotSaidToBeEqual) {
+  EXPECT_EQ(to_text(merge({})), "no report could be read\n");
+}
+
 }  // namespace
 }  // namespace ztcp::stat::hosts
