@@ -143,8 +143,9 @@ Result<Fd> dial(const Device& device, const SocketTimes& times, Endpoint remote,
   const SocketAddress from = address_on(device, {device.address, 0});
   if (bind(fd.get(), from.get(), from.size_bytes) != 0) return fail(to_errc(errno), kBind, errno);
   const SocketAddress to = address_on(device, remote);
+  // EINVAL: a blackhole route, or a link-local address without an interface.
   if (connect(fd.get(), to.get(), to.size_bytes) != 0 && errno != EINPROGRESS)
-    return fail(to_errc(errno), "connect", errno);
+    return fail(errno == EINVAL ? Errc::kNoRoute : to_errc(errno), "connect", errno);
   return fd;
 }
 

@@ -11,6 +11,7 @@
 #include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <string_view>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -127,6 +128,17 @@ TEST(Dial, SmallSegments_ApplyToBothDirections) {
   EXPECT_LE(tcp_option(pair.dialled, TCP_MAXSEG), 1024);
   EXPECT_LE(tcp_option(pair.accepted, TCP_MAXSEG), 1024);
   EXPECT_GT(tcp_option(SocketPair().dialled, TCP_MAXSEG), 1400);
+}
+
+// A blackhole route gives the same error, but only root can add one.
+TEST(Dial, AnInvalidDestinationIsNoRoute) {
+  Device device;
+  device.address = *parse_ip("::1");
+  const auto dialled = dial(device, {}, {*parse_ip("fe80::1"), 9});
+  ASSERT_FALSE(dialled);
+  if (std::string_view(dialled.error().where) != "connect") GTEST_SKIP() << "no IPv6";
+  EXPECT_EQ(dialled.error().sys_errno, EINVAL);
+  EXPECT_EQ(dialled.error().code, Errc::kNoRoute);
 }
 
 TEST(InterfaceState, MissingInterfaceIsToldFromOneThatIsUp) {
