@@ -144,8 +144,10 @@ void CommOf<Base, Posted, kRequests>::refresh_page(TimePoint now) {
         [&](std::size_t index, const Stream& stream) { page_->note_stream(now, index, stream); });
     page_->note_host(self().session().peer_host());
     values.awaited = self().session().awaited();
-    if constexpr (kDirection == Direction::kSend)
+    if constexpr (kDirection == Direction::kSend) {
+      values.trouble = self().session().trouble();
       page_->note_credit(now, self().session().credit_wait());
+    }
     // A session also keeps copies of messages that are done for NCCL.
     if (kDirection == Direction::kSend && in_flight_ == 0 && is_ready_now())
       values.awaited = msg::Awaited::kNothing;

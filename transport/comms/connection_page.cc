@@ -185,6 +185,7 @@ ConnectionPage::Flow* ConnectionPage::open_flow(std::size_t index, std::string_v
 
 stats::Waiting ConnectionPage::waiting_for(const Values& values) const {
   if (values.is_unpolled) return stats::Waiting::kThisHost;
+  const bool is_silent = values.trouble == msg::PeerTrouble::kSilent;
   switch (values.awaited) {
     case msg::Awaited::kNothing:
       return stats::Waiting::kNothing;
@@ -193,8 +194,10 @@ stats::Waiting ConnectionPage::waiting_for(const Values& values) const {
     case msg::Awaited::kPeerData:
       return stats::Waiting::kPeerData;
     case msg::Awaited::kPeerReceive:
-      return stats::Waiting::kPeerReceive;
+      // A receive that the peer has posted is not known if the network is cut.
+      return is_silent ? stats::Waiting::kNetwork : stats::Waiting::kPeerReceive;
     case msg::Awaited::kNetwork:
+      if (is_silent) return stats::Waiting::kNetwork;
       return is_window_shut_ || peers_kernel_has_all() ? stats::Waiting::kPeerWindow
                                                        : stats::Waiting::kNetwork;
     case msg::Awaited::kApplication:

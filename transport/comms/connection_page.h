@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "core/address.h"
@@ -55,6 +56,7 @@ class ConnectionPage {
     std::uint32_t in_flight = 0;
     TimePoint oldest{};  // When the oldest message in flight was posted; zero: none is.
     msg::Awaited awaited = msg::Awaited::kNothing;
+    std::optional<msg::PeerTrouble> trouble{};  // Of a send: what its session finds wrong.
     bool is_unpolled = false;  // The thread that would see a message's end does not look for it.
   };
   // A refresh is begin_round(), note_stream() for each living flow, note_credit() of a sending

@@ -76,6 +76,7 @@ class SendSession {
   StreamHealth health() const;
   // For the statistics page.
   Awaited awaited();
+  std::optional<PeerTrouble> trouble() const { return trouble_; }
   const CreditWait& credit_wait() const { return credit_wait_; }
   const HostName& peer_host() const { return peer_host_; }  // Empty: not known yet.
   // Calls visit(index, stream) for each living flow.

@@ -162,6 +162,19 @@ TEST_F(ConnectionPageTest, ASendWhoseBytesAreAllAcknowledgedWaitsForThePeersProc
   EXPECT_EQ(read().connections[0].waiting, stats::Waiting::kNetwork) << "all flows are lost";
 }
 
+// The network was cut after the peer's last acknowledgement.
+TEST_F(ConnectionPageTest, ASendToASilentPeerWaitsForTheNetwork) {
+  for (const msg::Awaited awaited : {msg::Awaited::kNetwork, msg::Awaited::kPeerReceive}) {
+    ConnectionPage::Values values = in_flight(awaited);
+    values.trouble = msg::PeerTrouble::kStandsStill;
+    refresh(kPageOpened, values);
+    EXPECT_NE(read().connections[0].waiting, stats::Waiting::kNetwork);
+    values.trouble = msg::PeerTrouble::kSilent;
+    refresh(kPageOpened, values);
+    EXPECT_EQ(read().connections[0].waiting, stats::Waiting::kNetwork);
+  }
+}
+
 TEST_F(ConnectionPageTest, AReceiveOfAMessageThatHasBegunWaitsForTheNetwork) {
   connection_ = ConnectionPage::open(place_, stats::Way::kReceive, kPagePeer, 77);
   refresh(kPageOpened, in_flight(msg::Awaited::kNetwork));
