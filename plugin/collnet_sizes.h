@@ -53,16 +53,17 @@ struct CollnetSizes {
   std::size_t most_bytes;
 };
 
-// Around each size that was measured, half the way to those at which CollNet was slower. 64 MiB at
-// 100 Gb/s is left out: it won by a tenth only, and 16 MiB lost. For one number of hosts the sizes
-// ascend.
+// Around each size that was measured, half the way to those at which CollNet was slower. For one
+// number of hosts and form of sums the sizes ascend.
 inline constexpr std::array kCollnetSizes = {
     CollnetSizes{TransportKind::kSockets, reduce::Wire::kBfloat16, 100'000, 2, 2, 64U << 10U,
                  128U << 10U},
     CollnetSizes{TransportKind::kSockets, reduce::Wire::kBfloat16, 25'000, 2, 2, 512U << 10U,
                  SIZE_MAX},
-    CollnetSizes{TransportKind::kSockets, reduce::Wire::kBfloat16, 50'000, 2, 2, 2U << 20U,
+    CollnetSizes{TransportKind::kSockets, reduce::Wire::kBfloat16, 50'000, 2, 2, 8U << 20U,
                  SIZE_MAX},
+    CollnetSizes{TransportKind::kSockets, reduce::Wire::kFloat8, 25'000, 2, 2, 2U << 20U, SIZE_MAX},
+    CollnetSizes{TransportKind::kSockets, reduce::Wire::kFloat8, 50'000, 2, 2, 8U << 20U, SIZE_MAX},
 };
 static_assert(std::ranges::all_of(kCollnetSizes,
                                   [](const CollnetSizes& row) { return row.ranks == row.hosts; }));

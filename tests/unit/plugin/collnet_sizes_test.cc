@@ -7,8 +7,8 @@
 namespace ztcp::plugin {
 namespace {
 
-CollnetRows rows_at(std::uint32_t speed_mbps) {
-  return collnet_rows(TransportKind::kSockets, reduce::Wire::kBfloat16, speed_mbps);
+CollnetRows rows_at(std::uint32_t speed_mbps, reduce::Wire wire = reduce::Wire::kBfloat16) {
+  return collnet_rows(TransportKind::kSockets, wire, speed_mbps);
 }
 
 bool is_offered(std::uint32_t speed_mbps, std::size_t kib) {
@@ -22,13 +22,26 @@ TEST(CollnetSizes, FewerSizesHoldOfFasterNics) {
     EXPECT_TRUE(is_offered(speed, 128)) << speed;
     EXPECT_FALSE(is_offered(speed, 256)) << speed;
     EXPECT_EQ(is_offered(speed, 1 << 10U), speed <= 25'000) << speed;
-    EXPECT_EQ(is_offered(speed, 4 << 10U), speed <= 50'000) << speed;
+    EXPECT_EQ(is_offered(speed, 4 << 10U), speed <= 25'000) << speed;
+    EXPECT_EQ(is_offered(speed, 8 << 10U), speed <= 50'000) << speed;
     EXPECT_EQ(is_offered(speed, 1024 << 10U), speed <= 50'000) << speed;
   }
   EXPECT_EQ(rows_at(100'001), 0U);
   EXPECT_EQ(rows_at(400'000), 0U);
   EXPECT_NE(rows_at(25'000), rows_at(25'001));
   EXPECT_EQ(rows_at(25'001), rows_at(50'000));
+}
+
+TEST(CollnetSizes, Fp8HasRowsOfItsOwn) {
+  const auto is_offered = [](std::uint32_t speed_mbps, std::size_t mib) {
+    return have_size(rows_at(speed_mbps, reduce::Wire::kFloat8), 2, 2, mib << 20U);
+  };
+  EXPECT_FALSE(is_offered(25'000, 1));
+  EXPECT_TRUE(is_offered(25'000, 2));
+  EXPECT_FALSE(is_offered(50'000, 4));
+  EXPECT_TRUE(is_offered(50'000, 8));
+  EXPECT_EQ(rows_at(50'001, reduce::Wire::kFloat8), 0U);
+  EXPECT_EQ(rows_at(25'000) & rows_at(25'000, reduce::Wire::kFloat8), 0U);
 }
 
 TEST(CollnetSizes, OtherNetworksAndFormsHaveNone) {
@@ -46,7 +59,7 @@ TEST(CollnetSizes, TheTextJoinsRowsThatOverlap) {
   EXPECT_EQ(sizes_text(rows_at(10'000)),
             "64 KiB to 128 KiB, 512 KiB and more between 2 hosts with a rank each");
   EXPECT_EQ(sizes_text(rows_at(50'000)),
-            "64 KiB to 128 KiB, 2 MiB and more between 2 hosts with a rank each");
+            "64 KiB to 128 KiB, 8 MiB and more between 2 hosts with a rank each");
   EXPECT_EQ(sizes_text(rows_at(100'000)), "64 KiB to 128 KiB between 2 hosts with a rank each");
 }
 
