@@ -5,6 +5,11 @@
 
 say() { printf '[%4d s] %s\n' "$SECONDS" "$*"; }
 fail() { echo "FAILED: $*" >&2; exit 1; }
+# A command that fails without a word of its own is named, also in functions and where its output is
+# thrown away.
+set -E
+exec {stderr}>&2
+trap 'echo "FAILED: ${BASH_SOURCE[0]##*/} line $LINENO, called from lines ${BASH_LINENO[*]}: $BASH_COMMAND" >&"$stderr"' ERR
 skip() { echo "$*"; exit 77; }
 
 # into_namespaces "$0" "$@": restarts the script with its own mounts and processes.
