@@ -49,8 +49,9 @@ def sockets(threads, each, channels=0):
     return wanted | ({"NCCL_MIN_NCHANNELS": str(channels)} if channels else {})
 
 
-# All-reduce by ztcp's CollNet, everything else as NCCL chooses.
-COLLNET = {"ZTCP_COLLNET": "1", "NCCL_COLLNET_ENABLE": "1", "NCCL_ALGO": "allreduce:collnetchain"}
+# All-reduce by ztcp's CollNet for the sizes for which ztcp's tuner offers it, and for all.
+OFFERED = {"ZTCP_COLLNET": "1", "NCCL_COLLNET_ENABLE": "1"}
+COLLNET = OFFERED | {"NCCL_ALGO": "allreduce:collnetchain"}
 BF16 = {"ZTCP_COLLNET_WIRE": "bf16"}
 FP8 = {"ZTCP_COLLNET_WIRE": "fp8"}
 
@@ -69,6 +70,10 @@ NETWORKS = {
                                          environment={"ZTCP_TRANSPORT": "sockets"} | COLLNET | BF16),
     "ztcp-sockets-collnet-fp8": Network("ztcp's CollNet, sums as fp8, kernel sockets", "ztcp", "ztcp",
                                         environment={"ZTCP_TRANSPORT": "sockets"} | COLLNET | FP8),
+    "ztcp-sockets-offered-bf16": Network("ztcp, kernel sockets, CollNet where offered, sums as bf16", "ztcp", "ztcp",
+                                         environment={"ZTCP_TRANSPORT": "sockets"} | OFFERED | BF16),
+    "ztcp-sockets-offered-fp8": Network("ztcp, kernel sockets, CollNet where offered, sums as fp8", "ztcp", "ztcp",
+                                        environment={"ZTCP_TRANSPORT": "sockets"} | OFFERED | FP8),
     "ztcp-topk": Network("ztcp, top-k gradients, shared memory", "ztcp", "ztcp", has_fabric=True, has_topk=True),
     "ztcp-sockets-topk": Network("ztcp, top-k gradients, kernel sockets", "ztcp", "ztcp", has_topk=True,
                                  environment={"ZTCP_TRANSPORT": "sockets"}),
