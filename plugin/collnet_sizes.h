@@ -58,7 +58,7 @@ struct CollnetSizes {
 inline constexpr std::array kCollnetSizes = {
     CollnetSizes{TransportKind::kSockets, reduce::Wire::kBfloat16, 100'000, 2, 2, 64U << 10U,
                  128U << 10U},
-    CollnetSizes{TransportKind::kSockets, reduce::Wire::kBfloat16, 25'000, 2, 2, 512U << 10U,
+    CollnetSizes{TransportKind::kSockets, reduce::Wire::kBfloat16, 25'000, 2, 2, 1U << 20U,
                  SIZE_MAX},
     CollnetSizes{TransportKind::kSockets, reduce::Wire::kBfloat16, 50'000, 2, 2, 8U << 20U,
                  SIZE_MAX},

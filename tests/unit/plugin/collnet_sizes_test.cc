@@ -21,6 +21,7 @@ TEST(CollnetSizes, FewerSizesHoldOfFasterNics) {
     EXPECT_TRUE(is_offered(speed, 64)) << speed;
     EXPECT_TRUE(is_offered(speed, 128)) << speed;
     EXPECT_FALSE(is_offered(speed, 256)) << speed;
+    EXPECT_FALSE(is_offered(speed, 512)) << speed;
     EXPECT_EQ(is_offered(speed, 1 << 10U), speed <= 25'000) << speed;
     EXPECT_EQ(is_offered(speed, 4 << 10U), speed <= 25'000) << speed;
     EXPECT_EQ(is_offered(speed, 8 << 10U), speed <= 50'000) << speed;
@@ -57,7 +58,7 @@ TEST(CollnetSizes, TheGreatestSpeedIsThatOfAllRows) {
 
 TEST(CollnetSizes, TheTextJoinsRowsThatOverlap) {
   EXPECT_EQ(sizes_text(rows_at(10'000)),
-            "64 KiB to 128 KiB, 512 KiB and more between 2 hosts with a rank each");
+            "64 KiB to 128 KiB, 1 MiB and more between 2 hosts with a rank each");
   EXPECT_EQ(sizes_text(rows_at(50'000)),
             "64 KiB to 128 KiB, 8 MiB and more between 2 hosts with a rank each");
   EXPECT_EQ(sizes_text(rows_at(100'000)), "64 KiB to 128 KiB between 2 hosts with a rank each");

@@ -308,7 +308,7 @@ TEST_F(CollnetSizesTest, AreThoseOfTheSpeedOfAllNics) {
   EXPECT_EQ(startup->collnet.sizes,
             collnet_rows(TransportKind::kSockets, reduce::Wire::kBfloat16, 25'000));
   EXPECT_TRUE(says(log_,
-                   "the tuner offers CollNet for all-reduces of 64 KiB to 128 KiB, 512 KiB and "
+                   "the tuner offers CollNet for all-reduces of 64 KiB to 128 KiB, 1 MiB and "
                    "more between 2 hosts with a rank each: NICs of 25000 Mb/s together"));
 }
 
