@@ -23,12 +23,14 @@ class Group {
   explicit Group(std::size_t hosts, reduce::Wire wire = reduce::Wire::kAsIs, std::uint32_t seed = 1)
       : hosts_(hosts, seed) {
     for (std::size_t rank = 0; rank < hosts; ++rank) {
-      scratch_.emplace_back(reduce::AllReduce::scratch_bytes(hosts, wire));
+      // Hundreds of megabytes, of which most tests use little: not touched before.
+      scratch_.push_back(std::make_unique_for_overwrite<std::byte[]>(
+          reduce::AllReduce::scratch_bytes(hosts, wire)));
       members_.push_back(std::make_unique<reduce::AllReduce>(
           hosts_.end(rank), reduce::GroupSetup{.hosts = hosts,
                                                .rank = rank,
                                                .wire = wire,
-                                               .scratch = scratch_.back().data(),
+                                               .scratch = scratch_.back().get(),
                                                .scratch_registration = nullptr}));
     }
   }
@@ -38,7 +40,7 @@ class Group {
 
  private:
   MemoryHosts hosts_;
-  std::vector<Bytes> scratch_;
+  std::vector<std::unique_ptr<std::byte[]>> scratch_;
   std::vector<std::unique_ptr<reduce::AllReduce>> members_;
 };
 
