@@ -144,8 +144,9 @@ Told<void> CollMeeting::advance(Accepted& one) {
                             .key = one.key};
     return one.comm->post_recv({&buffer, 1});
   }));
+  if (!one.is_over) return {};
   const bool is_confirmation = has_met_ && one.hello.magic == CollHello::kMagic;
-  return one.is_over && !is_confirmation ? place(one) : Told<void>{};
+  return is_confirmation ? Told<void>{} : place(one);
 }
 
 Told<void> CollMeeting::place(const Accepted& one) {
