@@ -71,7 +71,7 @@ Told<CollGroup*> CollNet::meet(std::span<void* const> handles, std::size_t rank,
   auto group =
       std::make_unique<CollGroup>(net_, rank, ZTCP_TRY(meeting.meet(startup.connect_timeout)));
   ZTCP_CHECK(group->prepare(startup.collnet));
-  ZTCP_CHECK(meeting.confirm());
+  ZTCP_CHECK(meeting.confirm(startup.connect_timeout));
   CollGroup* const raw = group.get();
   const std::lock_guard lock(mutex_);
   groups_.emplace(raw, OwnedGroup{std::move(group), listening.context});

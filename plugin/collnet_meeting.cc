@@ -77,15 +77,27 @@ Told<std::vector<PeerLanes>> CollMeeting::meet(std::chrono::milliseconds timeout
   return std::move(lanes_);
 }
 
-Told<void> CollMeeting::confirm() {
+Told<void> CollMeeting::confirm(std::chrono::milliseconds patience) {
   const auto begin = [](Greeting& greeting) {
     greeting.request = nullptr;
     greeting.is_over = false;
   };
   std::ranges::for_each(dialled_, begin);
   std::ranges::for_each(accepted_, begin);
+  const auto warn_at = std::chrono::steady_clock::now() + patience;
+  bool has_warned = false;
   Told<bool> done = false;
-  while ((done = advance()) && !*done) std::this_thread::sleep_for(kPollInterval);
+  while ((done = advance()) && !*done) {
+    if (!has_warned && std::chrono::steady_clock::now() >= warn_at) {
+      log::warn(
+          "CollNet: still waiting after {} ms for {}, which has connected; NCCL waits meanwhile: "
+          "is "
+          "its process stopped? ztcp_stat why on that host tells",
+          patience.count(), unconfirmed());
+      has_warned = true;
+    }
+    std::this_thread::sleep_for(kPollInterval);
+  }
   if (done) return {};
   for (Dialled& one : dialled_) (void)deregister_memory(*one.comm, one.key);
   for (Accepted& one : accepted_) (void)deregister_memory(*one.comm, one.key);
@@ -177,6 +189,12 @@ Told<void> CollMeeting::place(const Accepted& one) {
                   "CollNet: {} connects as rank {} of {} hosts, lane {}, to a group of {} hosts",
                   peer, hello.rank, hello.ranks, hello.lane, ranks_);
   return {};
+}
+
+std::string CollMeeting::unconfirmed() const {
+  for (const Accepted& one : accepted_)
+    if (!one.is_over) return one.comm->describe_peer();
+  return "a host that does not receive";
 }
 
 std::string CollMeeting::missing() const {

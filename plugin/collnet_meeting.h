@@ -60,8 +60,9 @@ class CollMeeting {
   // Returns a place for each rank; this one's is empty. Fails after `timeout`.
   Told<std::vector<PeerLanes>> meet(std::chrono::milliseconds timeout);
   // After meet(), over the same connections, which now belong to the caller: returns when all hosts
-  // are certain to have got so far. Call it last, when nothing can fail any more.
-  Told<void> confirm();
+  // are certain to have got so far. Call it last, when nothing can fail any more. It has no time
+  // limit (see above), and names a host in the log that takes longer than `patience`.
+  Told<void> confirm(std::chrono::milliseconds patience);
 
  private:
   // A connection on its way; hello is its first message.
@@ -87,6 +88,7 @@ class CollMeeting {
   Told<void> exchange(Greeting& greeting, Comm& comm, Post&& post);
   Told<void> place(const Accepted& accepted);
   std::string missing() const;
+  std::string unconfirmed() const;  // A host whose second message is not here.
 
   Net& net_;
   const CollListening& listening_;

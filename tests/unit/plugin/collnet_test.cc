@@ -179,7 +179,7 @@ TEST_F(CollNetTest, SpeedsWithTheSameSizes_Connect) {
     const CollnetSettings settings{.speed_mbps = rank == 0 ? 10'000U : 25'000U, .sizes = 7};
     CollMeeting meeting(net_, *hosts_[rank].listening, handles_, rank, settings);
     EXPECT_TRUE(meeting.meet(std::chrono::seconds(20)));
-    EXPECT_TRUE(meeting.confirm());
+    EXPECT_TRUE(meeting.confirm(std::chrono::seconds(20)));
   });
 }
 
@@ -196,9 +196,12 @@ TEST_F(CollNetTest, AHostThatIsNotReady_IsWaitedForBeyondTheTimeout) {
     }
     CollMeeting meeting(net_, *hosts_[1].listening, handles_, 1, collnet_);
     EXPECT_TRUE(meeting.meet(std::chrono::seconds(20)));
-    std::this_thread::sleep_for(2 * connect_timeout_);
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto is_named = [&] { return warned(log_, "CollNet: still waiting after 500 ms for "); };
+    while (!is_named() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+    EXPECT_TRUE(is_named());
     is_ready = true;
-    EXPECT_TRUE(meeting.confirm());
+    EXPECT_TRUE(meeting.confirm(std::chrono::seconds(20)));
   });
 }
 
@@ -210,7 +213,7 @@ TEST_F(CollNetTest, AHostThatIsLostAfterTheFirstMessages_FailsTheOther) {
     EXPECT_TRUE(meeting.meet(std::chrono::seconds(20)));
     have_met.arrive_and_wait();
     if (rank == 0)
-      EXPECT_FALSE(meeting.confirm());
+      EXPECT_FALSE(meeting.confirm(std::chrono::seconds(20)));
     else
       transport_->kill({Errc::kPeerClosed, 0, "recv"});
   });
