@@ -9,17 +9,13 @@
 #include <fmt/format.h>
 
 #include "plugin/collnet.h"
+#include "plugin/collnet_settings.h"
 #include "plugin/memory.h"
 
 namespace ztcp::plugin {
 namespace {
 
 constexpr std::chrono::microseconds kPollInterval{50};
-
-const char* name_of(reduce::Wire wire) {
-  if (wire == reduce::Wire::kFloat8) return "fp8";
-  return wire == reduce::Wire::kBfloat16 ? "bf16" : "f32";
-}
 
 }  // namespace
 

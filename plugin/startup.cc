@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "config/schema.h"
+#include "plugin/collnet_settings.h"
 #include "plugin/statistics_page.h"
-#include "transport/reduce/all_reduce.h"
 
 namespace ztcp::plugin {
 namespace {
@@ -100,24 +100,6 @@ void add_nccl_devices(std::vector<Device>& devices) {
       devices.push_back(std::move(added));
     }
   }
-}
-
-reduce::Wire wire_of(config::CollnetWire wire) {
-  switch (wire) {
-    case config::CollnetWire::kF32:
-      return reduce::Wire::kAsIs;
-    case config::CollnetWire::kBf16:
-      return reduce::Wire::kBfloat16;
-    case config::CollnetWire::kFp8:
-      return reduce::Wire::kFloat8;
-  }
-  return reduce::Wire::kAsIs;
-}
-
-CollnetSettings choose_collnet(const config::Collnet& configured,
-                               const config::Environment& environment) {
-  return {.is_on = environment.collnet.value_or(configured.enabled),
-          .wire = wire_of(environment.collnet_wire.value_or(configured.wire))};
 }
 
 Told<Startup> refuse(const StartupSources& sources, const config::LoadResult& loaded,
@@ -263,56 +245,6 @@ void say_tuning(const Startup& startup, const std::string& untuned_by) {
     log::info("{}: NCCL chooses its channels", untuned_by);
 }
 
-std::string rounding_on(reduce::Wire wire) {
-  if (wire == reduce::Wire::kAsIs) return "no sum is rounded for the wire";
-  const bool is_float8 = wire == reduce::Wire::kFloat8;
-  return fmt::format(
-      "sums of floats{} of {} KiB and more travel as {} and are rounded, all else is exact",
-      is_float8 ? " of 16 and 32 bits" : "", reduce::AllReduce::kRoundedBytes >> 10U,
-      is_float8 ? "fp8" : "bf16");
-}
-
-void say_collnet(const Startup& startup) {
-  if (!startup.collnet.is_on) return;
-  const bool has_gpu_direct = std::ranges::any_of(
-      startup.devices, [](const Device& device) { return device.properties.cuda_pointers; });
-  log::info(
-      "CollNet is on: with NCCL_COLLNET_ENABLE=1, NCCL can leave all-reduce between hosts to "
-      "ztcp; {}; workers for the sums of a group: {}{}",
-      rounding_on(startup.collnet.wire), startup.collnet.workers,
-      has_gpu_direct ? "; GPUDirect RDMA is off, since ztcp reduces in host memory" : "");
-}
-
-// The rows' speeds are those of whole NICs, so this runs before add_nccl_devices().
-void choose_collnet_sizes(Startup& startup) {
-  CollnetSettings& collnet = startup.collnet;
-  for (const Device& device : startup.devices) collnet.speed_mbps += device.properties.speed_mbps;
-  collnet.sizes = collnet_rows(startup.tuned, collnet.wire, collnet.speed_mbps);
-}
-
-void say_collnet_sizes(const Startup& startup) {
-  const CollnetSettings& collnet = startup.collnet;
-  if (!collnet.is_on) return;
-  if (!startup.tuned) {
-    log::info("NCCL chooses by itself which all-reduces use CollNet");
-    return;
-  }
-  const std::uint32_t most = most_collnet_speed_mbps(*startup.tuned, collnet.wire);
-  if (collnet.sizes != 0)
-    log::info("the tuner offers CollNet for all-reduces of {}: NICs of {} Mb/s together",
-              sizes_text(collnet.sizes), collnet.speed_mbps);
-  else if (most != 0)
-    log::info(
-        "the tuner offers CollNet for no size: NICs of {} Mb/s together, and it was measured to be "
-        "faster up to {} Mb/s",
-        collnet.speed_mbps, most);
-  else
-    log::info(
-        "the tuner offers CollNet for no size: over {}, with sums in this form, it was never "
-        "measured to be faster",
-        to_string(*startup.tuned));
-}
-
 void say(const Device& device) {
   const int nccl_devices = device.properties.nccl_devices;
   if (device.transport != nullptr)
@@ -403,7 +335,6 @@ Told<Startup> start_up(const StartupSources& sources, const config::Environment&
   startup.collnet.workers = sources.collnet_workers;
   choose_collnet_sizes(startup);
   say_collnet(startup);
-  say_collnet_sizes(startup);
   add_nccl_devices(startup.devices);
   return startup;
 }
