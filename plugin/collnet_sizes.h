@@ -53,8 +53,8 @@ struct CollnetSizes {
   std::size_t most_bytes;
 };
 
-// Around each size that was measured, half the way to those at which CollNet was slower. For one
-// number of hosts and form of sums the sizes ascend.
+// A bound is a measured size at which CollNet was faster, or lies between one and a size at which
+// it was slower. For one number of hosts and form of sums the sizes ascend.
 inline constexpr std::array kCollnetSizes = {
     CollnetSizes{TransportKind::kSockets, reduce::Wire::kBfloat16, 100'000, 2, 2, 64U << 10U,
                  128U << 10U},
